@@ -1,0 +1,169 @@
+"""The native core (C++). Dtypes are the codes of native/types.h, opcodes those of native/ops.def, places are ids from `place`."""
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+OPS: tuple[tuple[str, int, str, int, str, str], ...]  # (name, code, class letter, arity, dtype rule, meaning), ops.def in order
+DTYPES: tuple[tuple[str, int, int], ...]  # (NumPy-style name, code, item size)
+
+class Error(Exception): ...  # shape, dtype or bounds error: message names op, dtypes and shapes; .place is the place id or 0
+
+# ---- places: where an instruction comes from -------------------------------------------------------------------------------------
+def place(file: str, line: int, end_line: int = 0, column: int = 0, end_column: int = 0, function: str = "", backward: bool = False) -> int:
+    """Interns a source place; ids start at 1. Lines from 1, columns from 1 in UTF-16 code units, 0 where unknown."""
+def place_info(place: int) -> tuple[str, int, int, int, int, str, bool]: ...
+def backward_place(place: int) -> int:
+    """The same place, marked backward."""
+def set_library_prefixes(prefixes: Sequence[str]) -> None:
+    """Files under these prefixes are no user code; `user_place` walks past them."""
+def user_place(frame_depth: int = 0) -> int:
+    """The place of the innermost Python frame that is user code, from this thread's stack (native walk; memo per code object and
+    instruction, file:line:columns from co_positions). 0 if there is none."""
+
+# ---- memory ----------------------------------------------------------------------------------------------------------------------
+def empty(shape: tuple[int, ...], dtype: int) -> np.ndarray:
+    """A NumPy array on pooled, 128-byte aligned memory (bfloat16 as uint16). Returned to the pool when the array dies."""
+
+# ---- capture ---------------------------------------------------------------------------------------------------------------------
+class Graph:
+    """Ops recorded in order, run when flushed. Value ids count inputs and results together, from 0, and are never reused: a value
+    recorded before a flush stays usable after it if it is in memory (an input, or kept by a flush). One thread at a time."""
+    def __init__(self, name: str) -> None: ...
+    name: str
+    step: int  # call number of the captured function; carried into events
+    def input(self, pointer: int, shape: tuple[int, ...], dtype: int, strides: tuple[int, ...] | None = None, keep: Any = None, cls: str = "") -> int:
+        """An operand in memory. strides in elements (None: contiguous). keep: held until the graph dies. cls: the buffer's class in the
+        memory view ("parameter", "activation", "gradient", "optimizer", "workspace"), "" = activation."""
+    def op(self, opcode: int, operands: tuple[int, ...], attrs: tuple[int, ...] = (), shape: tuple[int, ...] | None = None, dtype: int = 0,
+           imms: tuple[float | int, ...] = (), place: int = 0, name: str = "") -> int:
+        """Records one instruction; shape inference happens here and raises Error. An operand of a class-B op may be -1: that side is
+        imms[0]. shape: required where ops.def says "own". dtype: required where ops.def says attr."""
+    def shape(self, value: int) -> tuple[int, ...]: ...
+    def dtype(self, value: int) -> int: ...
+    def place(self, value: int) -> int: ...
+    def opcode(self, value: int) -> int: ...  # 0 for an input
+    def operands(self, value: int) -> tuple[int, ...]: ...
+    def attrs(self, value: int) -> tuple[int, ...]: ...
+    def imms(self, value: int) -> tuple[float | int, ...]: ...
+    def set_name(self, value: int, name: str) -> None: ...
+    def pending(self) -> int:
+        """Instructions recorded and not yet flushed."""
+    def size(self) -> int:
+        """Values so far (inputs and results)."""
+    def in_memory(self, value: int) -> bool: ...
+    def array(self, value: int) -> np.ndarray | None:
+        """A view (no copy, real strides, read only) of a value in memory, else None. Keeps the storage alive."""
+    def flush(self, keep: Sequence[int] = (), outputs: Sequence[tuple[int, int]] = ()) -> "Launch | None":
+        """Runs all pending instructions. keep: values that must be in memory afterwards (the graph owns the storage until released);
+        outputs: (value, pointer) pairs written contiguously to caller's memory, which counts as the value's storage from then on (the
+        caller keeps it alive; see release). Everything else may be fused away. GIL released while running."""
+    def release(self, values: Sequence[int]) -> None:
+        """The graph forgets these values: storage it owns goes back to the pool, outputs' pointers are no longer read."""
+
+# ---- programs --------------------------------------------------------------------------------------------------------------------
+class Program:
+    """The instructions of one flush, cached by structure: op sequence, dtypes, ranks, attributes, places. Shapes, strides and immediates
+    are patched in at every launch. Local ids: inputs 0..n-1, then one per instruction."""
+    id: int
+    name: str
+    backward: bool  # any instruction is marked backward
+    @property
+    def launches(self) -> int: ...
+    @property
+    def input_count(self) -> int: ...
+    @property
+    def instructions(self) -> list["Instruction"]:
+        """With the shapes and immediates of the last launch."""
+    @property
+    def input_shapes(self) -> list[tuple[tuple[int, ...], int]]: ...  # (shape, dtype) of the last launch
+    @property
+    def areas(self) -> list["Area"]:
+        """How the last launch was fused, hooks included."""
+    def fused_areas(self) -> list["Area"]:
+        """How it is fused with no hooks at the last shapes."""
+    def tile_text(self, area: int) -> str:
+        """Disassembly of an area's tile code (names as DVM's das), one instruction a line, each ending in `; %<instruction index>`."""
+    def tile_words(self, area: int) -> bytes: ...
+    def kept(self) -> list[int]:
+        """Local ids in memory after the last launch."""
+
+class Instruction:
+    index: int
+    opcode: int
+    name: str  # opcode name
+    operands: tuple[int, ...]  # local ids, -1 = immediate
+    attrs: tuple[int, ...]
+    imms: tuple[float | int, ...]
+    shape: tuple[int, ...]
+    dtype: int
+    place: int
+    value_name: str  # the user's name for it, "" if none
+    folded_into: int  # index of the instruction it was merged into, -1
+    area: int  # area in the unhooked fusing, -1 for pure views
+
+class Area:
+    index: int
+    kind: str  # "vector", "cube" (matmul with what follows), "move", "reduce"
+    instructions: tuple[int, ...]
+    cut_reason: str  # why the area could not grow further, in words
+    tiles: int
+    tile_rows: int
+    tile_cols: int
+    ns: int  # of the last launch
+
+class Launch:
+    """One run of a program; kept by its owner while its values are wanted."""
+    program: Program
+    number: int  # counts from 1 over the process
+    step: int
+    next: int  # index of the next instruction to run; == len(instructions) when done
+    done: bool
+    def array(self, local_id: int) -> np.ndarray | None:
+        """View of a value in memory (read only), None if not computed yet or fused away."""
+    def run_until(self, instruction: int) -> None:
+        """For a stopped launch: runs up to, not including, that instruction (each instruction an area of its own, every result kept).
+        May be called from any thread while the stop handler has not returned. GIL released."""
+
+def programs() -> list[Program]: ...
+def program(id: int) -> Program: ...
+
+# ---- hooks: patches of a program's tile code, in force from its next launch ---------------------------------------------------------
+HOOK_STOP: int  # stop before the instruction
+HOOK_STATS: int  # statistics of its result
+HOOK_CAPTURE: int  # bytes of its result, copied on the copy stream
+HOOK_CHECK: int  # stop after the launch if its result has a NaN (imm bit 0) or infinity (bit 1)
+def set_hook(program: int, instruction: int, kind: int, hook: int, every: int = 1, limit: int = 1 << 20) -> None:
+    """hook: the caller's id, given back in events. every: only each n-th launch. limit: bytes for CAPTURE."""
+def clear_hook(program: int, instruction: int, kind: int, hook: int) -> None: ...
+def clear_hooks() -> None: ...
+def set_check(mask: int) -> None:
+    """HOOK_CHECK on every float instruction of every program (bit 0 NaN, bit 1 Inf; 0 = off)."""
+def set_program_handler(handler: Callable[[Program], None] | None) -> None:
+    """Called with the GIL on the capturing thread when a new program was made, before its first launch: set hooks here."""
+def set_stop_handler(handler: Callable[[Launch, int, str, tuple[int, ...]], None] | None) -> None:
+    """handler(launch, instruction, reason, hook ids) is called with the GIL on the launching thread; reason "hook" (before the
+    instruction), "nan" or "inf" (the instruction made it; the launch is complete, every result in memory). The launch goes on from
+    launch.next when it returns. An exception it raises leaves flush() (the launch is abandoned)."""
+def poll_events(limit: int = 1000) -> list[dict[str, Any]]:
+    """Takes finished hook results: {"kind": "stats"|"capture", "hook", "program", "instruction", "launch", "step", "shape", "dtype",
+    "stats": {count, finite, zero, nan, pos_inf, neg_inf, min, max, mean, std, histogram}, "data": bytes (capture), "placeholder": reason
+    or "" (capture), "time_ns"}. The queue is bounded; {"kind": "dropped", "count": n} says what was lost."""
+def event_fd() -> int:
+    """An eventfd that becomes readable when poll_events has something."""
+def stats_of(array: np.ndarray) -> dict[str, Any]:
+    """The same statistics, of any array (any strides)."""
+
+# ---- whole-process ------------------------------------------------------------------------------------------------------------------
+def stats() -> dict[str, Any]:
+    """The dictionary of dvm.stats()."""
+def memory_log(enable: bool) -> None: ...
+def memory_events(since: int = 0) -> list[dict[str, Any]]:
+    """Bounded log of buffers: {"id", "name", "cls", "bytes", "address", "reuse" (times this address was handed out), "step", "born" and
+    "freed" (counter over all instructions run, -1 = still live), "born_ns", "freed_ns", "place", "program", "instruction", "in_place_of"}."""
+def set_threads(n: int) -> None: ...
+def set_step(step: int) -> None: ...
+def simd_level() -> str: ...
+def set_tile_elements(n: int) -> None:
+    """For tests: elements per tile (0 = automatic). Never changes a result."""
+def selftest_kernel(table: str, op: int, dtype: int, *args: Any) -> Any: ...

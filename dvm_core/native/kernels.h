@@ -1,0 +1,74 @@
+// The element kernels: one table of function pointers per SIMD level, chosen once at start-up (DVM_SIMD=baseline|avx2|avx512 forces one).
+// kernels_simd.cc is compiled once per level. A null entry means "this dtype is not supported by this op".
+// Bits: elementwise kernels never contract a*b+c; each op rounds to its dtype; reductions have one order that depends on the extent
+// alone and is the same at every level.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "types.h"
+
+namespace dvm {
+
+// Statistics of one run of elements; merged with stats_merge. Only finite values count for min, max, mean and m2 (sum of squared
+// deviations); histogram is over log2|x| in 32 bins: bin 0 holds |x| < 2^-24, bin 31 holds |x| >= 2^6.
+struct Stats {
+  int64_t count = 0, finite = 0, zero = 0, nan = 0, pos_inf = 0, neg_inf = 0;
+  double min = 0, max = 0, mean = 0, m2 = 0;
+  uint64_t histogram[32] = {};
+};
+void stats_merge(Stats* into, const Stats& from);
+
+// c[m,n] (row stride ldc, contiguous columns) = a[m,k] @ b[k,n] in float32, each element one sequential fused sum over k in blocks of 512.
+// a is read through (a_row, a_col) element strides; b was packed by pack_b.
+struct GemmArgs {
+  int64_t m, n, k;
+  const float* a;
+  int64_t a_row, a_col;
+  const float* b_packed;
+  float* c;
+  int64_t ldc;
+};
+
+using Unary = void (*)(void* dst, const void* a, int64_t n);
+using Binary = void (*)(void* dst, const void* a, const void* b, int64_t n);
+// `s` holds one value per row, applied to `cols` elements of that row (rows = 1: a plain scalar).
+using BinaryRow = void (*)(void* dst, const void* a, const void* s, int64_t rows, int64_t cols);
+using Select = void (*)(void* dst, const uint8_t* cond, const void* a, const void* b, int64_t n);
+// dst[r] = reduce(src[r, :]): blocks of 4096 columns, each 16 lanes then a fixed tree, blocks joined in order.
+using ReduceRow = void (*)(void* dst, const void* src, int64_t rows, int64_t cols);
+// acc[j] = acc[j] (op) src[i, j] for i = 0, 1, 2 ... in that order. The caller has put the identity (or an earlier partial) in acc.
+using ReduceCol = void (*)(void* acc, const void* src, int64_t rows, int64_t cols);
+using StatsOf = void (*)(Stats* out, const void* src, int64_t n);
+// Bit 0: a NaN among the n elements; bit 1: an infinity.
+using CheckOf = int (*)(const void* src, int64_t n);
+// rows x cols elements of `item` bytes from any strides (bytes, 0 = broadcast) to a contiguous destination, and back.
+using CopyIn = void (*)(void* dst, const void* src, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, int item);
+using CopyOut = void (*)(void* dst, const void* src, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, int item);
+
+struct Kernels {
+  const char* level;                               // "baseline", "avx2", "avx512"
+  Unary unary[kOps][kDTypes];                      // by opcode and operand dtype
+  Unary cast[kDTypes][kDTypes];                    // [from][to]
+  Binary binary[kOps][kDTypes];                    // by opcode and operand dtype; comparisons write bool bytes
+  BinaryRow binary_vs[kOps][kDTypes];              // tensor (op) scalar of the row
+  BinaryRow binary_sv[kOps][kDTypes];              // scalar of the row (op) tensor
+  Select select[kDTypes];
+  ReduceRow reduce_row[kOps][kDTypes];             // SUM MAX MIN (MEAN = SUM, then DIV by the caller)
+  ReduceCol reduce_col[kOps][kDTypes];
+  StatsOf stats[kDTypes];
+  CheckOf check[kDTypes];
+  CopyIn copy_in;
+  CopyOut copy_out;
+  void (*fill)(void* dst, const void* value, int64_t n, int item);
+  size_t (*packed_b_bytes)(int64_t k, int64_t n);
+  void (*pack_b)(float* dst, const float* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n);
+  void (*gemm)(const GemmArgs&);
+};
+
+// The table in use; thread-safe, set on first use.
+const Kernels& kernels();
+// A given level's table, or null where this build or processor does not have it (tests force each).
+const Kernels* kernels_at(const char* level);
+
+}  // namespace dvm
