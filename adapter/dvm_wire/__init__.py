@@ -1,0 +1,17 @@
+"""The wire between the debug adapter and the debugged process: frames, limits, the token. Standard library only.
+
+Both interpreters load this package, the editor's and the user's. A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON,
+one object. JSON has no NaN and no infinity: they travel as the strings "NaN", "Infinity", "-Infinity" (`number` turns them back).
+
+    sock = connect()                                # debuggee: address and token from the environment; None if there is no debugger
+    write_frame(sock, {"ev": "step", "step": 3})    # any thread; frames never interleave
+    message = read_frame(sock)                      # None at the end of the stream
+"""
+from .access import ENV_ADDRESS, ENV_LAUNCHED, ENV_TOKEN, connect, launched, new_token, token_matches
+from .blocking import read_frame, write_frame
+from .frames import HEADER, MAX_FRAME, WireError, body_length, decode, dump, encode, number, plain
+
+__all__ = [
+    "ENV_ADDRESS", "ENV_LAUNCHED", "ENV_TOKEN", "HEADER", "MAX_FRAME", "WireError", "body_length", "connect", "decode", "dump", "encode",
+    "launched", "new_token", "number", "plain", "read_frame", "token_matches", "write_frame",
+]
