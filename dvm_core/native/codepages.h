@@ -1,0 +1,37 @@
+// Tile code in pages of its own: written once, then read-only; a patch lifts the protection of these pages alone, writes, restores.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace dvm {
+
+class CodePages {
+ public:
+  CodePages() = default;
+  // Copies the words and makes them read-only. Throws std::bad_alloc or std::system_error.
+  explicit CodePages(const std::vector<uint64_t>& words);
+  CodePages(CodePages&& other) noexcept { swap(other); }
+  CodePages& operator=(CodePages&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  CodePages(const CodePages&) = delete;
+  CodePages& operator=(const CodePages&) = delete;
+  ~CodePages();
+
+  const uint64_t* data() const { return words_; }
+  size_t size() const { return count_; }
+  uint64_t operator[](size_t i) const { return words_[i]; }
+
+  // Overwrites words [first, first + words.size()). The caller makes sure that nothing runs this code meanwhile. Throws
+  // std::out_of_range, or std::system_error with the old words still in place.
+  void patch(size_t first, const std::vector<uint64_t>& words);
+
+ private:
+  void swap(CodePages& other) noexcept;
+  uint64_t* words_ = nullptr;
+  size_t count_ = 0, bytes_ = 0;
+};
+
+}  // namespace dvm

@@ -1,0 +1,119 @@
+// The memory log: a bounded list of buffers with their birth, death and origin.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+#include "memory.h"
+
+namespace dvm {
+namespace {
+
+constexpr size_t kKept = 65536;
+
+struct Log {
+  std::mutex mutex;
+  std::deque<BufferEvent> events;
+  int64_t first = 0;  // id of events.front()
+  std::unordered_map<uintptr_t, uint32_t> handed_out;  // per address, how often
+
+  int64_t add(BufferEvent e) {
+    e.id = first + static_cast<int64_t>(events.size());
+    const uint32_t times = handed_out[e.address]++;
+    e.reuse = times;
+    const int64_t id = e.id;
+    events.push_back(std::move(e));
+    if (events.size() > kKept) {
+      events.pop_front();
+      ++first;
+    }
+    return id;
+  }
+};
+
+Log& log() {
+  static Log* l = new Log;
+  return *l;
+}
+
+std::atomic<bool> enabled{false};
+std::atomic<int64_t> instructions{0}, step_now{0};
+
+BufferEvent make_event(const void* address, int64_t bytes, const BufferTag& tag) {
+  BufferEvent e;
+  e.bytes = bytes;
+  e.tag = tag;
+  e.address = reinterpret_cast<uintptr_t>(address);
+  e.step = current_step();
+  return e;
+}
+
+}  // namespace
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Switching on starts a new log; ids go on counting so that a reader's `since` stays valid.
+void memory_log(bool enable) {
+  Log& l = log();
+  std::lock_guard lock(l.mutex);
+  if (enable && !enabled.load()) {
+    l.first += static_cast<int64_t>(l.events.size());
+    l.events.clear();
+    l.handed_out.clear();
+  }
+  enabled.store(enable);
+}
+
+bool memory_log_on() { return enabled.load(std::memory_order_relaxed); }
+
+int64_t log_buffer(const void* address, int64_t bytes, const BufferTag& tag) {
+  if (!memory_log_on()) return -1;
+  BufferEvent e = make_event(address, bytes, tag);
+  e.born = instructions_run();
+  e.born_ns = now_ns();
+  std::lock_guard lock(log().mutex);
+  return log().add(std::move(e));
+}
+
+int64_t log_span(const void* address, int64_t bytes, const BufferTag& tag, int64_t born, int64_t freed, int64_t born_ns, int64_t freed_ns) {
+  if (!memory_log_on()) return -1;
+  BufferEvent e = make_event(address, bytes, tag);
+  e.born = born;
+  e.freed = freed;
+  e.born_ns = born_ns;
+  e.freed_ns = freed_ns;
+  std::lock_guard lock(log().mutex);
+  return log().add(std::move(e));
+}
+
+void log_freed(int64_t id) {
+  if (id < 0) return;
+  Log& l = log();
+  std::lock_guard lock(l.mutex);
+  const int64_t index = id - l.first;
+  if (index < 0 || index >= static_cast<int64_t>(l.events.size())) return;
+  BufferEvent& e = l.events[static_cast<size_t>(index)];
+  if (e.freed >= 0) return;
+  e.freed = instructions_run();
+  e.freed_ns = now_ns();
+}
+
+std::vector<BufferEvent> memory_events(int64_t since) {
+  Log& l = log();
+  std::lock_guard lock(l.mutex);
+  std::vector<BufferEvent> out;
+  const int64_t from = std::max<int64_t>(0, since - l.first);
+  for (int64_t i = from; i < static_cast<int64_t>(l.events.size()); ++i) out.push_back(l.events[static_cast<size_t>(i)]);
+  return out;
+}
+
+void advance_instructions(int64_t n) { instructions.fetch_add(n, std::memory_order_relaxed); }
+int64_t instructions_run() { return instructions.load(std::memory_order_relaxed); }
+void set_step(int64_t step) { step_now.store(step, std::memory_order_relaxed); }
+int64_t current_step() { return step_now.load(std::memory_order_relaxed); }
+
+}  // namespace dvm

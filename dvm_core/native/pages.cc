@@ -1,0 +1,82 @@
+#include "pages.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <new>
+#include <system_error>
+
+#ifdef _WIN32
+#include <windows.h>
+#else
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+namespace dvm {
+
+static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+#ifdef _WIN32
+
+size_t page_size() {
+  static const size_t size = [] {
+    SYSTEM_INFO info;
+    GetSystemInfo(&info);
+    return static_cast<size_t>(info.dwPageSize);
+  }();
+  return size;
+}
+
+// VirtualAlloc aligns to 64 KiB, which is more than any caller's `align` but the huge-page one, and huge pages are not asked for here.
+void* map_pages(size_t bytes, size_t) {
+  void* p = VirtualAlloc(nullptr, round_up(bytes, page_size()), MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+void unmap_pages(void* pages, size_t) noexcept { VirtualFree(pages, 0, MEM_RELEASE); }
+void advise_huge(void*, size_t) noexcept {}
+void protect_pages(void* pages, size_t bytes, bool writable) {
+  DWORD old;
+  if (!VirtualProtect(pages, bytes, writable ? PAGE_READWRITE : PAGE_READONLY, &old))
+    throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), "VirtualProtect");
+}
+
+#else
+
+size_t page_size() {
+  static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+void* map_pages(size_t bytes, size_t align) {
+  bytes = round_up(bytes, page_size());
+  const size_t slack = align > page_size() ? align : 0;
+  if (bytes + slack < bytes) throw std::bad_alloc();
+  void* raw = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) throw std::bad_alloc();
+  if (!slack) return raw;
+  // Give back what lies before and after the aligned part, so that unmap_pages needs only the part itself.
+  char* begin = static_cast<char*>(raw);
+  char* part = reinterpret_cast<char*>(round_up(reinterpret_cast<uintptr_t>(begin), align));
+  if (part > begin) munmap(begin, static_cast<size_t>(part - begin));
+  const size_t after = static_cast<size_t>(begin + bytes + slack - (part + bytes));
+  if (after) munmap(part + bytes, after);
+  return part;
+}
+
+void unmap_pages(void* pages, size_t bytes) noexcept { munmap(pages, round_up(bytes, page_size())); }
+
+void advise_huge(void* pages, size_t bytes) noexcept {
+#ifdef MADV_HUGEPAGE
+  madvise(pages, bytes, MADV_HUGEPAGE);
+#endif
+}
+
+void protect_pages(void* pages, size_t bytes, bool writable) {
+  if (mprotect(pages, round_up(bytes, page_size()), writable ? PROT_READ | PROT_WRITE : PROT_READ) != 0)
+    throw std::system_error(errno, std::generic_category(), "mprotect");
+}
+
+#endif
+
+}  // namespace dvm

@@ -1,0 +1,17 @@
+// Pages from the operating system: the one file that knows mmap and mprotect (VirtualAlloc and VirtualProtect on Windows).
+#pragma once
+#include <cstddef>
+
+namespace dvm {
+
+size_t page_size();
+// Zeroed, writable pages, `bytes` rounded up to whole pages, aligned to `align` (a power of two, at least a page). Throws std::bad_alloc.
+void* map_pages(size_t bytes, size_t align = 0);
+// `pages` and `bytes` as given to and returned by map_pages.
+void unmap_pages(void* pages, size_t bytes) noexcept;
+// Asks for huge pages behind the range; a refusal is no error.
+void advise_huge(void* pages, size_t bytes) noexcept;
+// Makes whole pages writable or read-only. Throws std::system_error.
+void protect_pages(void* pages, size_t bytes, bool writable);
+
+}  // namespace dvm
