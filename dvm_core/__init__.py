@@ -1,0 +1,92 @@
+"""A bytecode virtual machine for tensor programs, made to be debugged while it runs.
+
+Everything but the native core is imported when first used, so that `import dvm_core` costs next to nothing.
+"""
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .dtypes import DataType, bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
+from .errors import ArgumentError, DeviceError, DtypeError, Error, ShapeError, UnsupportedError
+
+if TYPE_CHECKING:
+    from . import msbc
+    from .agent import debug
+    from .devices import device, set_device
+    from .frontends.array import Array, tensor
+    from .frontends.builder import IntArrayRef, Kernel, NDObject, PyKernel, ScalarRef, kernel
+    from .frontends.jit import jit
+    from .programs import programs
+
+__version__ = "0.1.0"
+
+# name -> (module, attribute; "" = the module itself)
+_LAZY = {
+    "jit": ("frontends.jit", "jit"),
+    "kernel": ("frontends.builder", "kernel"),
+    "Kernel": ("frontends.builder", "Kernel"),
+    "PyKernel": ("frontends.builder", "PyKernel"),
+    "NDObject": ("frontends.builder", "NDObject"),
+    "IntArrayRef": ("frontends.builder", "IntArrayRef"),
+    "ScalarRef": ("frontends.builder", "ScalarRef"),
+    "tensor": ("frontends.array", "tensor"),
+    "Array": ("frontends.array", "Array"),
+    "programs": ("programs", "programs"),
+    "msbc": ("msbc", ""),
+    "debug": ("agent.debug", ""),
+    "set_device": ("devices", "set_device"),
+    "device": ("devices", "device"),
+    "Device": ("devices", "Device"),
+}
+
+__all__ = [
+    "ArgumentError", "Array", "DataType", "Device", "DeviceError", "DtypeError", "Error", "IntArrayRef", "Kernel", "NDObject", "PyKernel",
+    "ScalarRef", "ShapeError", "UnsupportedError", "bfloat16", "bool_", "debug", "device", "float16", "float32", "float64", "int8", "int32",
+    "int64", "jit", "kernel", "msbc", "programs", "set_deterministic", "set_device", "stats", "tensor", "uint8",
+]
+
+
+def __getattr__(name: str) -> Any:
+    target = _LAZY.get(name)
+    if target is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f".{target[0]}", __name__)
+    value = getattr(module, target[1]) if target[1] else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+def stats() -> dict[str, Any]:
+    """Counters of the whole process: programs, launches, selector hits and misses, compile times (microseconds), patches, bytes."""
+    from . import _core
+
+    return _core.stats()
+
+
+def set_deterministic(enabled: bool = True) -> None:
+    """Accepted for scripts written for DVM: results here never depend on cores, tiles or fusing, so there is nothing to switch."""
+
+
+def _library_prefixes() -> list[str]:
+    # Where a frame is no user code: this package, the standard library, installed packages.
+    found = [os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.abspath(os.__file__)), "<frozen"]
+    found += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    return [prefix if prefix == "<frozen" else prefix + os.sep for prefix in found]
+
+
+try:
+    from . import _core
+except ImportError:  # not built: whatever needs it says so itself, and `dvm doctor` must still start
+    pass
+else:
+    _core.set_library_prefixes(_library_prefixes())
+
+if os.environ.get("DVM_AGENT"):
+    importlib.import_module(".agent", __name__).start()

@@ -1,0 +1,70 @@
+"""Errors a user can meet: each says what was wrong, with values, where in the user's code, and what to do."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+
+class Error(Exception):
+    """Base of every error raised on purpose. `op`, `dtypes`, `shapes`, `file` and `line` are filled in where they are known."""
+
+    def __init__(self, message: str, *, op: str = "", dtypes: Sequence[str] = (), shapes: Sequence[tuple[int, ...]] = (),
+                 file: str = "", line: int = 0) -> None:
+        self.op = op
+        self.dtypes = tuple(str(dtype) for dtype in dtypes)
+        self.shapes = tuple(tuple(shape) for shape in shapes)
+        self.file = file
+        self.line = line
+        self.message = message
+        super().__init__(f"{file}:{line}: {message}" if file else message)
+
+
+class DtypeError(Error, TypeError):
+    """Operands' dtypes do not fit the op (nothing is promoted between tensors)."""
+
+
+class ShapeError(Error, ValueError):
+    """Operands' shapes do not fit the op or each other."""
+
+
+class ArgumentError(Error, ValueError):
+    """An argument of a call is not what the call takes."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """Understood, but not part of this version; the message names what is."""
+
+
+class DeviceError(Error):
+    """The device is unknown or not available in this version."""
+
+
+def where(place: int) -> tuple[str, int]:
+    """(file, line) of a place id, ("", 0) for place 0."""
+    if not place:
+        return "", 0
+    from . import _core
+
+    info = _core.place_info(place)
+    return info[0], info[1]
+
+
+def convert(error: Exception, *, op: str = "", dtypes: Sequence[str] = (), shapes: Sequence[tuple[int, ...]] = (), place: int = 0) -> Error:
+    """The native core's error as one of ours, with the user's file and line. Ours come back as they are."""
+    if isinstance(error, Error):
+        return error
+    text = str(error)
+    file, line = where(getattr(error, "place", 0) or place)
+    kind: type[Error] = DtypeError if "dtype" in text.lower() else ShapeError if "shape" in text.lower() else Error
+    return kind(text, op=op or text.partition(":")[0].partition(" ")[0], dtypes=dtypes, shapes=shapes, file=file, line=line)
+
+
+@contextlib.contextmanager
+def native(place: int = 0) -> Iterator[None]:
+    """Runs a block of native calls; what the core raises leaves as one of our errors."""
+    from . import _core
+
+    try:
+        yield
+    except _core.Error as error:
+        raise convert(error, place=place) from None
