@@ -114,7 +114,7 @@ struct CompileOptions {
 };
 
 // keep: per local value, non-zero if it must be in memory after the segment (contiguous). Immediates are read at run time through
-// RunIO::instrs, so that another launch with other immediates needs no compile. Throws UserError.
+// RunIO::code, so that another launch with other immediates needs no compile. Throws UserError.
 std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<HookSite>& hooks,
                                  const CompileOptions& options);
 const SegmentView& view(const Segment&);
@@ -126,6 +126,7 @@ struct RunIO {
   std::vector<Value>* values;        // by local id. In: inputs, values of earlier segments, and for each kept value the memory to write
                                      // (contiguous; the caller allocated it). View results (RESHAPE, TRANSPOSE, ...) that are not kept
                                      // may be filled in as views of their source.
+  void* workspace = nullptr;         // view(segment).workspace_bytes bytes, 128-byte aligned, allocated by the launch
   std::vector<Stats>* stats;         // by HookSite::slot
   std::vector<int>* checks;          // by HookSite::slot: or of check bits
 };
