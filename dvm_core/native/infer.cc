@@ -1,0 +1,313 @@
+// Shape and dtype inference: one rule per class of ops.def, called once for each instruction that is recorded.
+#include <algorithm>
+#include <initializer_list>
+
+#include "optable.h"
+
+namespace dvm {
+namespace {
+
+using Operands = std::vector<OperandType>;
+
+// Larger arrays cannot be addressed; smaller products never overflow.
+constexpr int64_t kMaxBytes = int64_t{1} << 46;
+
+struct Context {
+  Instr& instr;
+  const Operands& in;
+
+  [[noreturn]] void fail(const std::string& what) const { throw UserError(std::string(op_name(instr.op)) + ": " + what, instr.place); }
+  std::string type(size_t i) const { return type_text(in[i].dtype, *in[i].shape); }
+  const Dims& shape(size_t i) const { return *in[i].shape; }
+
+  int axis(int64_t value, int rank, const char* what = "axis") const {
+    if (value < 0 || value >= rank) fail(std::string(what) + " " + std::to_string(value) + " is out of range for rank " + std::to_string(rank));
+    return static_cast<int>(value);
+  }
+  void attr_count(size_t n, const char* what) const {
+    if (instr.attrs.size() != n)
+      fail("takes " + std::to_string(n) + " attributes (" + what + "), got " + std::to_string(instr.attrs.size()));
+  }
+  void imm_count(size_t n, const char* what) const {
+    if (instr.imms.size() != n)
+      fail("takes " + std::to_string(n) + " immediates (" + what + "), got " + std::to_string(instr.imms.size()));
+  }
+  void result_dtype() const {
+    if (!item_size(instr.dtype)) fail("needs a result dtype, got code " + std::to_string(static_cast<int>(instr.dtype)));
+  }
+  // `supported` is this op's row of a kernel table.
+  template <class Fn>
+  void supported(const Fn (&row)[kDTypes], DType t, size_t operand = 0) const {
+    if (row[static_cast<size_t>(t)]) return;
+    std::string names;
+    for (int d = 1; d < kDTypes; ++d)
+      if (row[d]) names += (names.empty() ? "" : ", ") + std::string(dtype_name(static_cast<DType>(d)));
+    fail("does not take " + type(operand) + (names.empty() ? "" : "; it takes " + names + " (cast it first)"));
+  }
+};
+
+// Throws if a shape has a negative extent or more elements than can be addressed.
+void check_size(const Context& c, const Dims& shape, DType t, const char* what) {
+  int64_t bytes = std::max(1, item_size(t));
+  for (int i = 0; i < shape.rank; ++i) {
+    if (shape[i] < 0) c.fail(std::string(what) + " " + shape_text(shape) + " has a negative extent");
+    if (shape[i] > 1 && bytes > kMaxBytes / shape[i]) c.fail(std::string(what) + " " + shape_text(shape) + " is too large");
+    if (shape[i] > 1) bytes *= shape[i];
+  }
+}
+
+// NumPy broadcasting of `other` into `into`, axes aligned at the right.
+void broadcast_into(const Context& c, Dims& into, const Dims& other) {
+  Dims r;
+  r.rank = std::max(into.rank, other.rank);
+  for (int i = 1; i <= r.rank; ++i) {
+    const int64_t x = i <= into.rank ? into[into.rank - i] : 1, y = i <= other.rank ? other[other.rank - i] : 1;
+    if (x != y && x != 1 && y != 1) {
+      std::string all;
+      for (size_t k = 0; k < c.in.size(); ++k)
+        if (c.in[k].shape) all += (all.empty() ? "" : " and ") + c.type(k);
+      c.fail(all + " do not broadcast: axis " + std::to_string(-i) + " has " + std::to_string(x) + " and " + std::to_string(y));
+    }
+    r[r.rank - i] = x == 1 ? y : x;
+  }
+  into = r;
+}
+
+void infer_unary(const Context& c) {
+  const DType t = c.in[0].dtype;
+  c.instr.shape = c.shape(0);
+  if (c.instr.op == Op::kCAST) return c.result_dtype();
+  if (c.instr.op != Op::kCOPY) c.supported(kernels().unary[static_cast<size_t>(c.instr.op)], t);
+}
+
+void infer_binary(const Context& c) {
+  const bool imm_a = !c.in[0].shape, imm_b = !c.in[1].shape;
+  if (imm_a && imm_b) c.fail("both operands are immediates");
+  c.imm_count(imm_a || imm_b ? 1 : 0, "the side that is no tensor");
+  const size_t first = imm_a ? 1 : 0;
+  if (!imm_a && !imm_b && c.in[0].dtype != c.in[1].dtype)
+    c.fail("operands differ in dtype: " + c.type(0) + " and " + c.type(1) + "; cast one of them");
+  c.supported(kernels().binary[static_cast<size_t>(c.instr.op)], c.in[first].dtype, first);
+  Dims shape = c.shape(first);
+  if (!imm_a && !imm_b) broadcast_into(c, shape, c.shape(1));
+  c.instr.shape = shape;
+}
+
+void infer_select(const Context& c) {
+  if (c.in[0].dtype != DType::kBool) c.fail("the condition must be bool, got " + c.type(0));
+  if (c.in[1].dtype != c.in[2].dtype) c.fail("the two choices differ in dtype: " + c.type(1) + " and " + c.type(2) + "; cast one of them");
+  c.supported(kernels().select, c.in[1].dtype, 1);
+  Dims shape = c.shape(0);
+  broadcast_into(c, shape, c.shape(1));
+  broadcast_into(c, shape, c.shape(2));
+  c.instr.shape = shape;
+}
+
+void infer_reduction(const Context& c) {
+  const auto& attrs = c.instr.attrs;
+  const Dims& a = c.shape(0);
+  const DType t = c.in[0].dtype;
+  if (attrs.size() < 2) c.fail("needs keepdims and at least one axis");
+  if (attrs[0] != 0 && attrs[0] != 1) c.fail("keepdims must be 0 or 1, got " + std::to_string(attrs[0]));
+  if (c.instr.op == Op::kMEAN && !is_float(t)) c.fail("does not take " + c.type(0) + "; cast it to a float dtype first");
+  const Op kernel = c.instr.op == Op::kMEAN ? Op::kSUM : c.instr.op;
+  c.supported(kernels().reduce_row[static_cast<size_t>(kernel)], t);
+  for (size_t i = 1; i < attrs.size(); ++i) {
+    const int axis = c.axis(attrs[i], a.rank);
+    if (i > 1 && attrs[i] != attrs[i - 1] + 1) c.fail("axes must be ascending and adjacent (transpose first)");
+    if (a[axis] == 0 && (c.instr.op == Op::kMAX || c.instr.op == Op::kMIN)) c.fail("axis " + std::to_string(axis) + " of " + c.type(0) + " is empty");
+  }
+  Dims r;
+  for (int i = 0; i < a.rank; ++i) {
+    const bool reduced = i >= attrs[1] && i <= attrs.back();
+    if (!reduced) r[r.rank++] = a[i];
+    else if (attrs[0]) r[r.rank++] = 1;
+  }
+  c.instr.shape = r;
+}
+
+void infer_matmul(const Context& c) {
+  c.attr_count(2, "transpose_a, transpose_b");
+  const int64_t ta = c.instr.attrs[0], tb = c.instr.attrs[1];
+  if (ta < 0 || ta > 1 || tb < 0 || tb > 1) c.fail("transpose_a and transpose_b must be 0 or 1");
+  const Dims &a = c.shape(0), &b = c.shape(1);
+  if (a.rank < 2 || b.rank < 2) c.fail("needs operands of rank 2 or more, got " + c.type(0) + " and " + c.type(1) + " (reshape a vector to one row or column)");
+  const DType t = c.in[0].dtype;
+  if (t != c.in[1].dtype) c.fail("operands differ in dtype: " + c.type(0) + " and " + c.type(1) + "; cast one of them");
+  if (!is_float(t)) c.fail("does not take " + c.type(0) + "; cast both operands to a float dtype");
+  const int64_t m = a[a.rank - (ta ? 1 : 2)], k = a[a.rank - (ta ? 2 : 1)];
+  const int64_t kb = b[b.rank - (tb ? 1 : 2)], n = b[b.rank - (tb ? 2 : 1)];
+  if (k != kb)
+    c.fail(c.type(0) + (ta ? " (transposed)" : "") + " @ " + c.type(1) + (tb ? " (transposed)" : "") + ": inner extents " + std::to_string(k) + " and " +
+           std::to_string(kb) + " differ");
+  Dims batch = a, batch_b = b;
+  batch.rank -= 2;
+  batch_b.rank -= 2;
+  broadcast_into(c, batch, batch_b);
+  batch[batch.rank++] = m;
+  batch[batch.rank++] = n;
+  c.instr.shape = batch;
+}
+
+// The elements start, start + step, ... (extent of them) must lie in 0..size-1.
+void check_range(const Context& c, int axis, int64_t size, int64_t start, int64_t step, int64_t extent) {
+  if (extent == 0) return;
+  const bool small = step >= -size && step <= size && extent <= kMaxBytes && start >= 0 && start < size;
+  // A step beyond the extent can only be walked once; clipped steps keep the product in range.
+  const int64_t last = extent == 1 ? start : small && extent <= size ? start + step * (extent - 1) : step == 0 ? start : -1;
+  if (start < 0 || start >= size || last < 0 || last >= size)
+    c.fail("start " + std::to_string(start) + ", step " + std::to_string(step) + ", extent " + std::to_string(extent) + " leaves axis " +
+           std::to_string(axis) + " of extent " + std::to_string(size));
+}
+
+void infer_view(const Context& c) {
+  const Dims& a = c.shape(0);
+  Dims& r = c.instr.shape;
+  const auto& attrs = c.instr.attrs;
+  switch (c.instr.op) {
+    case Op::kRESHAPE:
+      if (a.size() != r.size()) c.fail(c.type(0) + " has " + std::to_string(a.size()) + " elements, " + shape_text(r) + " has " + std::to_string(r.size()));
+      return;
+    case Op::kTRANSPOSE: {
+      c.attr_count(static_cast<size_t>(a.rank), "the permutation of the operand's axes");
+      unsigned seen = 0;
+      Dims out;
+      out.rank = a.rank;
+      for (int i = 0; i < a.rank; ++i) {
+        const int axis = c.axis(attrs[static_cast<size_t>(i)], a.rank);
+        if (seen & 1u << axis) c.fail("axis " + std::to_string(axis) + " appears twice in the permutation");
+        seen |= 1u << axis;
+        out[i] = a[axis];
+      }
+      r = out;
+      return;
+    }
+    case Op::kSLICE:
+      c.attr_count(2 * static_cast<size_t>(a.rank), "start and step per axis");
+      if (r.rank != a.rank) c.fail("result " + shape_text(r) + " and operand " + c.type(0) + " differ in rank");
+      for (int i = 0; i < a.rank; ++i) check_range(c, i, a[i], attrs[2 * static_cast<size_t>(i)], attrs[2 * static_cast<size_t>(i) + 1], r[i]);
+      return;
+    default: {  // BROADCAST
+      bool fits = a.rank <= r.rank;
+      for (int i = 1; fits && i <= a.rank; ++i) fits = a[a.rank - i] == 1 || a[a.rank - i] == r[r.rank - i];
+      if (!fits) c.fail(c.type(0) + " does not broadcast to " + shape_text(r));
+    }
+  }
+}
+
+void infer_concat(const Context& c) {
+  c.attr_count(1, "axis");
+  if (c.in.empty()) c.fail("needs at least one operand");
+  Dims r = c.shape(0);
+  const int axis = c.axis(c.instr.attrs[0], r.rank);
+  for (size_t k = 1; k < c.in.size(); ++k) {
+    bool fits = c.in[k].dtype == c.in[0].dtype && c.shape(k).rank == r.rank;
+    for (int i = 0; fits && i < r.rank; ++i) fits = i == axis || c.shape(k)[i] == r[i];
+    if (!fits) c.fail("operand " + std::to_string(k) + " " + c.type(k) + " does not fit beside " + c.type(0) + " along axis " + std::to_string(axis));
+    r[axis] += c.shape(k)[axis];
+  }
+  c.instr.shape = r;
+}
+
+void infer_unslice(const Context& c) {
+  const Dims &a = c.shape(0), &r = c.instr.shape;
+  c.attr_count(2 * static_cast<size_t>(a.rank), "start and step per axis");
+  if (r.rank != a.rank) c.fail("result " + shape_text(r) + " and operand " + c.type(0) + " differ in rank");
+  for (int i = 0; i < a.rank; ++i) {
+    const int64_t start = c.instr.attrs[2 * static_cast<size_t>(i)], step = c.instr.attrs[2 * static_cast<size_t>(i) + 1];
+    if (step == 0 && a[i] > 1) c.fail("step 0 puts " + std::to_string(a[i]) + " elements of axis " + std::to_string(i) + " in one place");
+    check_range(c, i, r[i], start, step, a[i]);
+  }
+}
+
+// The shape of take(a, index, axis).
+Dims taken(const Context& c, const Dims& a, int axis, const Dims& index) {
+  if (a.rank - 1 + index.rank > kMaxRank) c.fail("the result's rank " + std::to_string(a.rank - 1 + index.rank) + " is above " + std::to_string(kMaxRank));
+  Dims r;
+  for (int i = 0; i < axis; ++i) r[r.rank++] = a[i];
+  for (int i = 0; i < index.rank; ++i) r[r.rank++] = index[i];
+  for (int i = axis + 1; i < a.rank; ++i) r[r.rank++] = a[i];
+  return r;
+}
+
+void check_index(const Context& c, size_t operand) {
+  const DType t = c.in[operand].dtype;
+  if (t != DType::kI32 && t != DType::kI64) c.fail("the index must be int32 or int64, got " + c.type(operand));
+}
+
+void infer_gather(const Context& c) {
+  c.attr_count(1, "axis");
+  check_index(c, 1);
+  const int axis = c.axis(c.instr.attrs[0], c.shape(0).rank);
+  if (c.shape(0)[axis] == 0 && c.shape(1).size() > 0) c.fail("axis " + std::to_string(axis) + " of " + c.type(0) + " is empty");
+  c.instr.shape = taken(c, c.shape(0), axis, c.shape(1));
+}
+
+void infer_scatter_add(const Context& c) {
+  c.attr_count(1, "axis");
+  check_index(c, 1);
+  if (c.in[0].dtype == DType::kBool) c.fail("does not take " + c.type(0));
+  const int axis = c.axis(c.instr.attrs[0], c.instr.shape.rank);
+  const Dims wanted = taken(c, c.instr.shape, axis, c.shape(1));
+  if (!(c.shape(0) == wanted))
+    c.fail("adding at " + c.type(1) + " along axis " + std::to_string(axis) + " of " + shape_text(c.instr.shape) + " takes " + shape_text(wanted) + ", got " + c.type(0));
+}
+
+void infer_one_hot(const Context& c) {
+  c.attr_count(1, "depth");
+  c.imm_count(2, "on, off");
+  c.result_dtype();
+  check_index(c, 0);
+  if (c.shape(0).rank + 1 > kMaxRank) c.fail("the result's rank is above " + std::to_string(kMaxRank));
+  Dims r = c.shape(0);
+  r[r.rank++] = c.instr.attrs[0];
+  c.instr.shape = r;
+}
+
+void infer_movement(const Context& c) {
+  switch (c.instr.op) {
+    case Op::kCONCAT: return infer_concat(c);
+    case Op::kUNSLICE: return infer_unslice(c);
+    case Op::kGATHER: return infer_gather(c);
+    case Op::kSCATTER_ADD: return infer_scatter_add(c);
+    default: return infer_one_hot(c);
+  }
+}
+
+void infer_nullary(const Context& c) {
+  c.result_dtype();
+  if (c.instr.op == Op::kFULL) return c.imm_count(1, "the value");
+  c.attr_count(1, "axis");
+  c.axis(c.instr.attrs[0], c.instr.shape.rank);
+  if (c.instr.dtype == DType::kBool) c.fail("does not make bool");
+}
+
+}  // namespace
+
+void infer(Instr& instr, const Operands& operands) {
+  const Context c{instr, operands};
+  const OpInfo& info = op_info(instr.op);
+  if (!info.name) throw UserError("no opcode " + std::to_string(static_cast<int>(instr.op)), instr.place);
+  if (info.arity >= 0 && operands.size() != static_cast<size_t>(info.arity))
+    c.fail("takes " + std::to_string(info.arity) + " operands, got " + std::to_string(operands.size()));
+  if (info.cls != 'B')
+    for (const OperandType& o : operands)
+      if (!o.shape) c.fail("takes tensors only, got an immediate");
+  if (instr.shape.rank) check_size(c, instr.shape, DType::kI8, "shape");
+  switch (info.cls) {
+    case 'U': infer_unary(c); break;
+    case 'B': infer_binary(c); break;
+    case 'T': infer_select(c); break;
+    case 'R': infer_reduction(c); break;
+    case 'M': infer_matmul(c); break;
+    case 'V': infer_view(c); break;
+    case 'D': infer_movement(c); break;
+    default: infer_nullary(c); break;
+  }
+  if (info.rule == DtypeRule::bool_) instr.dtype = DType::kBool;
+  // A binary op's tensor side may be the second; SELECT's first operand is the condition.
+  if (info.rule == DtypeRule::same) instr.dtype = operands[info.cls == 'T' || !operands[0].shape ? 1 : 0].dtype;
+  check_size(c, instr.shape, instr.dtype, "result");
+}
+
+}  // namespace dvm
