@@ -2,6 +2,7 @@
 
 Everything but the native core is imported when first used, so that `import dvm_core` costs next to nothing.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -43,9 +44,39 @@ _LAZY = {
 }
 
 __all__ = [
-    "ArgumentError", "Array", "DataType", "Device", "DeviceError", "DtypeError", "Error", "IntArrayRef", "Kernel", "NDObject", "PyKernel",
-    "ScalarRef", "ShapeError", "UnsupportedError", "bfloat16", "bool_", "debug", "device", "float16", "float32", "float64", "int8", "int32",
-    "int64", "jit", "kernel", "msbc", "programs", "set_deterministic", "set_device", "stats", "tensor", "uint8",
+    "ArgumentError",
+    "Array",
+    "DataType",
+    "Device",
+    "DeviceError",
+    "DtypeError",
+    "Error",
+    "IntArrayRef",
+    "Kernel",
+    "NDObject",
+    "PyKernel",
+    "ScalarRef",
+    "ShapeError",
+    "UnsupportedError",
+    "bfloat16",
+    "bool_",
+    "debug",
+    "device",
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int32",
+    "int64",
+    "jit",
+    "kernel",
+    "msbc",
+    "programs",
+    "set_deterministic",
+    "set_device",
+    "stats",
+    "tensor",
+    "uint8",
 ]
 
 

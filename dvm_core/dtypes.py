@@ -1,4 +1,5 @@
 """The one table of element types, and every spelling of them that users and frameworks have."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,7 @@ class DataType:
         return self.name
 
 
+# fmt: off
 TABLE = (
     #        name        code bytes short   das     kind supported
     DataType("float32",  1,   4,    "f32",  "fp32", "f", True),
@@ -57,6 +59,7 @@ TABLE = (
     DataType("int32",    8,   4,    "i32",  "s32",  "i", True),
     DataType("int64",    9,   8,    "i64",  "s64",  "i", True),
 )
+# fmt: on
 BY_CODE = {dtype.code: dtype for dtype in TABLE}
 float32, float16, bfloat16, float64, bool_, int8, uint8, int32, int64 = TABLE
 
@@ -95,8 +98,13 @@ def usable(dtype: Any, *, op: str = "", file: str = "", line: int = 0) -> DataTy
     found = of(dtype, file=file, line=line)
     if not found.supported:
         names = ", ".join(str(entry) for entry in TABLE if entry.supported)
-        raise UnsupportedError(f"{op + ': ' if op else ''}{found} is not computed in this version, which has {names}; "
-                               f"convert the input to float32 first", op=op, dtypes=(found.name,), file=file, line=line)
+        raise UnsupportedError(
+            f"{op + ': ' if op else ''}{found} is not computed in this version, which has {names}; convert the input to float32 first",
+            op=op,
+            dtypes=(found.name,),
+            file=file,
+            line=line,
+        )
     return found
 
 

@@ -1,4 +1,5 @@
 """Errors a user can meet: each says what was wrong, with values, where in the user's code, and what to do."""
+
 from __future__ import annotations
 
 import contextlib
@@ -8,8 +9,16 @@ from collections.abc import Iterator, Sequence
 class Error(Exception):
     """Base of every error raised on purpose. `op`, `dtypes`, `shapes`, `file` and `line` are filled in where they are known."""
 
-    def __init__(self, message: str, *, op: str = "", dtypes: Sequence[str] = (), shapes: Sequence[tuple[int, ...]] = (),
-                 file: str = "", line: int = 0) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        op: str = "",
+        dtypes: Sequence[str] = (),
+        shapes: Sequence[tuple[int, ...]] = (),
+        file: str = "",
+        line: int = 0,
+    ) -> None:
         self.op = op
         self.dtypes = tuple(str(dtype) for dtype in dtypes)
         self.shapes = tuple(tuple(shape) for shape in shapes)

@@ -1,4 +1,5 @@
 """Devices: where programs run. This version has one, `cpu`."""
+
 from __future__ import annotations
 
 import os
@@ -31,7 +32,7 @@ class Device:
 
     @staticmethod
     def arch() -> str:
-        """"CPU": neither of DVM's architecture names is true here."""
+        """ "CPU": neither of DVM's architecture names is true here."""
         return "CPU"
 
     @staticmethod

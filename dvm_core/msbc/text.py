@@ -1,0 +1,94 @@
+"""A file as text, one instruction a line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ..dtypes import describe
+from . import layout as L
+from .code import Code, Instruction
+from .program import load
+
+
+def disassemble(data: bytes | bytearray | memoryview) -> str:
+    """The program as text: header, inputs, one line per instruction (offset, result, op, operands, attributes, shape; place).
+
+    Raises MsbcError for bytes that are no valid program.
+    """
+    program = load(data)
+    offsets = program.offsets
+    lines = [f"; MSBC v{L.VERSION}, program {program.name!r}: {len(program)} instructions, {program.input_count} inputs, {len(data)} bytes"]
+    if program.sections:
+        lines.append(f"; sections: {', '.join(program.sections)}")
+    code = program.code
+    for number, source in enumerate(program.inputs or ()):
+        constant = "  ; constant" if number in program.constants else ""
+        lines.append(
+            f"          {value_name(code, number)} = input {describe(source.dtype, source.shape)} {source.name}".rstrip() + constant
+        )
+    for number, item in enumerate(program.instructions):
+        text = instruction_text(code, number)
+        lines.append(f"{offsets[number]:#08x}  {text:<72}{comment(item)}".rstrip())
+    if program.outputs:
+        lines.append(f"          return {', '.join(value_name(code, value) for value in program.outputs)}")
+    return "\n".join(lines) + "\n"
+
+
+def value_name(code: Code, local: int) -> str:
+    """`%i0` for an input, `%1` for the result with output id 1."""
+    inputs = len(code.inputs)
+    return f"%i{local}" if local < inputs else f"%{local - inputs + 1}"
+
+
+def comment(item: Instruction) -> str:
+    """`; model.py:42 forward  h`, empty if nothing is known."""
+    parts = []
+    if item.place is not None:
+        parts.append(f"{os.path.basename(item.place.file)}:{item.place.line}")
+        parts += [item.place.function] * bool(item.place.function) + ["backward"] * item.place.backward
+    if item.name:
+        parts.append(f"{item.name} =")
+    return "; " + " ".join(parts) if parts else ""
+
+
+def instruction_text(code: Code, number: int) -> str:
+    """`%1 = ADD(%i0, 0.5) f32[32,64]`."""
+    item = code.instructions[number]
+    operands = [value_name(code, operand) if operand >= 0 else _imm(item.imms[0]) for operand in item.operands]
+    operands += _ATTRIBUTES.get(L.NAMES[item.opcode], _none)(item)
+    return (
+        f"{value_name(code, len(code.inputs) + number)} = {L.NAMES[item.opcode]}({', '.join(operands)}) {describe(item.dtype, item.shape)}"
+    )
+
+
+def _imm(value: float | int) -> str:
+    return repr(value)
+
+
+def _none(item: Instruction) -> list[str]:
+    return []
+
+
+def _axes(item: Instruction) -> list[str]:
+    return [f"axes={list(item.attrs[1:])}"] + ["keepdims"] * bool(item.attrs[0])
+
+
+def _axis(item: Instruction) -> list[str]:
+    return [f"axis={item.attrs[0]}"]
+
+
+def _slices(item: Instruction) -> list[str]:
+    pairs = zip(item.attrs[::2], item.attrs[1::2], item.shape, strict=False)
+    return ["[" + ", ".join(f"{start}:+{extent}" + (f":{step}" if step != 1 else "") for start, step, extent in pairs) + "]"]
+
+
+_ATTRIBUTES: dict[str, Callable[[Instruction], list[str]]] = {
+    **dict.fromkeys(("SUM", "MAX", "MIN", "MEAN"), _axes),
+    **dict.fromkeys(("CONCAT", "GATHER", "SCATTER_ADD", "IOTA"), _axis),
+    **dict.fromkeys(("SLICE", "UNSLICE"), _slices),
+    "MATMUL": lambda item: ["transpose_a"] * bool(item.attrs[0]) + ["transpose_b"] * bool(item.attrs[1]),
+    "TRANSPOSE": lambda item: [f"perm={list(item.attrs)}"],
+    "ONE_HOT": lambda item: [f"depth={item.attrs[0]}", f"on={_imm(item.imms[0])}", f"off={_imm(item.imms[1])}"],
+    "FULL": lambda item: [_imm(item.imms[0])],
+}
