@@ -1,0 +1,105 @@
+// Values in the editor while stopped: tensors and short Python values at the ends of their lines, and hover expressions.
+import * as vscode from 'vscode';
+import { log, messageOf } from '../log';
+import type { Sessions } from '../sessions';
+import { expressionAt, namesIn } from './names';
+
+interface Variable {
+  name: string;
+  value: string;
+  type?: string;
+  variablesReference: number;
+}
+
+/** A value longer than this says nothing at the end of a line. */
+const LONGEST = 60;
+const LINES_ABOVE = 200;
+
+export class InlineValues implements vscode.InlineValuesProvider {
+  private readonly changed = new vscode.EventEmitter<void>();
+  readonly onDidChangeInlineValues = this.changed.event;
+
+  constructor(private readonly sessions: Sessions) {
+    sessions.onRunState(() => this.changed.fire());
+  }
+
+  async provideInlineValues(
+    document: vscode.TextDocument,
+    viewPort: vscode.Range,
+    context: vscode.InlineValueContext,
+    token: vscode.CancellationToken,
+  ): Promise<vscode.InlineValue[]> {
+    const session = this.sessions.current();
+    const wanted = vscode.workspace.getConfiguration('dvm', document.uri).get<boolean>('inlineValues', true);
+    if (!session || !wanted || !this.sessions.isStopped(session)) return [];
+    let values: Map<string, string>;
+    try {
+      values = await this.valuesOf(session, context.frameId);
+    } catch (error) {
+      log.debug(`inline values: ${messageOf(error)}`);
+      return [];
+    }
+    const last = Math.min(context.stoppedLocation.end.line, document.lineCount - 1);
+    const first = Math.max(functionStart(document, last), viewPort.start.line - 1, last - LINES_ABOVE, 0);
+    const found: vscode.InlineValue[] = [];
+    for (let line = first; line <= last && !token.isCancellationRequested; line++) {
+      for (const name of namesIn(document.lineAt(line).text)) {
+        const text = values.get(name.text);
+        if (text !== undefined) found.push(new vscode.InlineValueText(new vscode.Range(line, name.start, line, name.end), text));
+      }
+    }
+    return found;
+  }
+
+  /** What is shown behind each name: the Tensors scope's one-line summary, or a local's short value. */
+  private async valuesOf(session: vscode.DebugSession, frameId: number): Promise<Map<string, string>> {
+    const { scopes } = await this.sessions.request<{ scopes: (Variable & { expensive?: boolean; presentationHint?: string })[] }>(
+      'scopes',
+      { frameId },
+      session,
+    );
+    const values = new Map<string, string>();
+    for (const scope of scopes) {
+      const tensors = scope.name === 'Tensors';
+      if (!tensors && (scope.expensive || !/^locals$/i.test(scope.presentationHint ?? scope.name))) continue;
+      const args = { variablesReference: scope.variablesReference };
+      const { variables } = await this.sessions.request<{ variables: Variable[] }>('variables', args, session);
+      for (const v of variables) {
+        if (values.has(v.name)) continue;
+        if (tensors) values.set(v.name, `${v.name}: ${v.value}`);
+        else if (simple(v)) values.set(v.name, `${v.name} = ${v.value}`);
+      }
+    }
+    return values;
+  }
+}
+
+/** Numbers, strings, None and the like; an object's repr belongs in the Variables view. */
+const simple = (v: Variable): boolean => v.variablesReference === 0 && v.value.length <= LONGEST && !v.value.startsWith('<');
+
+/** Line of the `def` (or `class`) around a line; 0 at module level. */
+function functionStart(document: vscode.TextDocument, line: number): number {
+  let indent = document.lineAt(line).firstNonWhitespaceCharacterIndex;
+  for (let at = line; at >= 0; at--) {
+    const { text, isEmptyOrWhitespace, firstNonWhitespaceCharacterIndex: column } = document.lineAt(at);
+    if (isEmptyOrWhitespace || column > indent) continue;
+    if (column < indent || at === line) {
+      if (/^\s*(?:async\s+)?def\s|^\s*class\s/.test(text)) return at;
+      indent = Math.min(indent, column);
+    }
+  }
+  return 0;
+}
+
+export class HoverExpressions implements vscode.EvaluatableExpressionProvider {
+  provideEvaluatableExpression(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+  ): vscode.EvaluatableExpression | undefined {
+    if (vscode.debug.activeDebugSession?.type !== 'dvm') return undefined;
+    const name = expressionAt(document.lineAt(position.line).text, position.character);
+    return (
+      name && new vscode.EvaluatableExpression(new vscode.Range(position.line, name.start, position.line, name.end), name.text)
+    );
+  }
+}

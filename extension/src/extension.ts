@@ -1,0 +1,77 @@
+// The extension's entry: puts the rooms together. Nothing here knows what a tensor is.
+import * as vscode from 'vscode';
+import { HoverExpressions, InlineValues } from './editor/inline';
+import { AdapterFactory } from './launch/adapter';
+import { ConfigurationProvider } from './launch/configuration';
+import { findInterpreter, ensureUsable, forgetProbes } from './launch/interpreter';
+import { pickProcess } from './launch/process';
+import { guarded, log } from './log';
+import type { Notice } from './protocol';
+import { HotReload } from './reload/reload';
+import { StatusBar } from './reload/status';
+import { Sessions } from './sessions';
+import { exportSomething } from './views/export';
+import { MemoryView } from './views/memory';
+import { ProgramLenses, Programs } from './views/programs';
+import { TensorViews } from './views/tensor';
+import { registerWatchCommands } from './watch/commands';
+import { WatchModel } from './watch/model';
+import { WatchTree, type Node } from './watch/tree';
+
+const PYTHON: vscode.DocumentSelector = { language: 'python' };
+
+export function activate(context: vscode.ExtensionContext): void {
+  const sessions = new Sessions();
+  const status = new StatusBar(sessions);
+  const model = new WatchModel(context.workspaceState, sessions);
+  const tree = new WatchTree(model);
+  const view = vscode.window.createTreeView<Node>('dvm.watch', { treeDataProvider: tree, canSelectMany: true });
+  const configurations = new ConfigurationProvider();
+  const command = (id: string, run: () => unknown): vscode.Disposable => vscode.commands.registerCommand(id, run);
+
+  context.subscriptions.push(
+    log,
+    sessions,
+    status,
+    model,
+    tree,
+    view,
+    vscode.debug.registerDebugConfigurationProvider('dvm', configurations),
+    vscode.debug.registerDebugConfigurationProvider('dvm', configurations, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
+    vscode.debug.registerDebugAdapterDescriptorFactory('dvm', new AdapterFactory(context.extensionPath)),
+    vscode.languages.registerInlineValuesProvider(PYTHON, new InlineValues(sessions)),
+    vscode.languages.registerEvaluatableExpressionProvider(PYTHON, new HoverExpressions()),
+    new HotReload(sessions, status),
+    new Programs(sessions),
+    new ProgramLenses(sessions),
+    new MemoryView(sessions),
+    new TensorViews(context.extensionUri, sessions, model),
+    sessions.onEvent((e) => {
+      if (e.name === 'dvm/notice') tell(e.body as Notice);
+    }),
+    ...registerWatchCommands(model, sessions, view),
+    command('dvm.device', () => guarded('switch device', () => status.chooseDevice())),
+    command('dvm.export', () => guarded('export', () => exportSomething(sessions))),
+    command('dvm.pickProcess', () => pickProcess()),
+    command('dvm.showLog', () => log.show()),
+    command('dvm.checkPython', () => guarded('check the interpreter', checkPython)),
+  );
+}
+
+async function checkPython(): Promise<void> {
+  forgetProbes();
+  const found = await findInterpreter(vscode.workspace.workspaceFolders?.[0]);
+  if (await ensureUsable(found))
+    void vscode.window.showInformationMessage(`${found.path} (from ${found.origin}) can debug with DVM Live.`);
+}
+
+/** What the program's side has to say. Everything is in the log; only what asks for something pops up. */
+function tell(notice: Notice): void {
+  const place = notice.path ? ` (${notice.path}:${notice.line ?? 1})` : '';
+  const text = `${notice.text}${place}`;
+  if (notice.category === 'error') {
+    log.error(text);
+    void vscode.window.showErrorMessage(`DVM: ${notice.text}`);
+  } else if (notice.category === 'warning') log.warn(text);
+  else log.info(text);
+}

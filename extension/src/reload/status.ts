@@ -1,0 +1,116 @@
+// The two status bar items: device and step, and what the last hot reload did.
+import * as vscode from 'vscode';
+import { log, messageOf } from '../log';
+import type { Reload, Status } from '../protocol';
+import type { Sessions } from '../sessions';
+import { count } from '../text';
+import { reloadLine } from './report';
+
+export class StatusBar implements vscode.Disposable {
+  private readonly device = vscode.window.createStatusBarItem('dvm.device', vscode.StatusBarAlignment.Left, 50);
+  private readonly reload = vscode.window.createStatusBarItem('dvm.reload', vscode.StatusBarAlignment.Left, 49);
+  private readonly disposables: vscode.Disposable[] = [this.device, this.reload];
+  private status: Status = {};
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly sessions: Sessions) {
+    this.device.name = 'DVM: Device and Step';
+    this.device.command = 'dvm.device';
+    this.reload.name = 'DVM: Hot Reload';
+    this.reload.command = 'dvm.reload.why';
+    this.disposables.push(
+      sessions.onReady((session) => this.begin(session)),
+      sessions.onEnded(() => {
+        if (sessions.all().length) return;
+        this.device.hide();
+        this.reload.hide();
+        this.status = {};
+      }),
+      sessions.onRunState((session) => {
+        if (sessions.isStopped(session)) void this.ask(session);
+      }),
+      sessions.onEvent((e) => {
+        if (e.session.id !== sessions.current()?.id) return;
+        if (e.name === 'dvm/step') this.update({ step: (e.body as { step: number }).step });
+        if (e.name === 'dvm/device') this.update(e.body as Status);
+      }),
+    );
+  }
+
+  /** A reload is under way: a spinner, since building may take a moment. */
+  showReloading(): void {
+    this.reload.text = '$(sync~spin) reloading';
+    this.reload.tooltip = undefined;
+    this.reload.backgroundColor = undefined;
+    this.reload.show();
+  }
+
+  showReload(r: Reload): void {
+    const icon = { applied: '$(zap)', unchanged: '$(check)', refused: '$(warning)' }[r.outcome];
+    this.reload.text = `${icon} ${reloadLine(r)}`;
+    const tooltip = new vscode.MarkdownString(undefined, true);
+    tooltip.isTrusted = { enabledCommands: ['dvm.reload.why', 'dvm.reload.undo'] };
+    tooltip.appendText(`Hot reload ${r.path ?? ''}`).appendMarkdown('\n\n');
+    (r.reasons ?? []).forEach((reason) => tooltip.appendText(reason).appendMarkdown('\n\n'));
+    const undo = r.outcome === 'applied' && !r.undone ? ' · [Undo](command:dvm.reload.undo)' : '';
+    tooltip.appendMarkdown(`[Why](command:dvm.reload.why)${undo}`);
+    this.reload.tooltip = tooltip;
+    this.reload.backgroundColor = r.outcome === 'refused' ? new vscode.ThemeColor('statusBarItem.warningBackground') : undefined;
+    this.reload.accessibilityInformation = { label: `Hot reload ${reloadLine(r)}`, role: 'button' };
+    this.reload.show();
+  }
+
+  /** Lets the user choose among the session's devices and switches to the choice. */
+  async chooseDevice(): Promise<void> {
+    const status = await this.sessions.request<Status>('dvm/status');
+    const devices = status.devices ?? (status.device ? [status.device] : []);
+    const items = devices.map((label) => ({ label, description: label === status.device ? 'now' : '' }));
+    const chosen = await vscode.window.showQuickPick(items, { title: 'Run tensors on' });
+    if (!chosen || chosen.label === status.device) return;
+    await this.sessions.request('dvm/device', { device: chosen.label });
+    this.update({ device: chosen.label });
+  }
+
+  private begin(session: vscode.DebugSession): void {
+    const configured = (session.configuration['dvm'] as { device?: string } | undefined)?.device;
+    this.reload.hide();
+    this.status = { device: configured ?? 'cpu' };
+    this.draw();
+  }
+
+  private async ask(session: vscode.DebugSession): Promise<void> {
+    try {
+      this.update(await this.sessions.request<Status>('dvm/status', {}, session));
+    } catch (error) {
+      log.debug(`dvm/status: ${messageOf(error)}`);
+    }
+  }
+
+  private update(part: Status): void {
+    this.status = { ...this.status, ...part };
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      this.draw();
+    }, 100);
+  }
+
+  private draw(): void {
+    if (!this.sessions.all().length) return;
+    const { device = 'cpu', rank, step, programs, launches, selectorHitRate } = this.status;
+    const where = rank === undefined || rank === null ? '' : ` · rank ${rank}`;
+    this.device.text = `$(circuit-board) ${device}${where}${step === undefined ? '' : ` · step ${count(step)}`}`;
+    const facts = [
+      `device ${device}`,
+      programs === undefined ? '' : `${count(programs)} programs, ${count(launches ?? 0)} launches`,
+      typeof selectorHitRate === 'number' ? `selector hits ${(100 * selectorHitRate).toFixed(1)} %` : '',
+      'click to switch the device',
+    ];
+    this.device.tooltip = facts.filter(Boolean).join('\n');
+    this.device.show();
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
+    this.disposables.forEach((d) => d.dispose());
+  }
+}

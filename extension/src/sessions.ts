@@ -1,0 +1,110 @@
+// Which debug sessions are ours, when they are ready for requests, and what they report. Every other room asks here.
+import * as vscode from 'vscode';
+import { log } from './log';
+
+export interface DvmEvent {
+  session: vscode.DebugSession;
+  name: string;
+  body: unknown;
+}
+
+export class Sessions implements vscode.Disposable {
+  private readonly live: vscode.DebugSession[] = [];
+  private readonly configured = new Set<string>();
+  private readonly stopped = new Set<string>();
+  private readonly disposables: vscode.Disposable[] = [];
+  private readonly ready = new vscode.EventEmitter<vscode.DebugSession>();
+  private readonly ended = new vscode.EventEmitter<vscode.DebugSession>();
+  private readonly events = new vscode.EventEmitter<DvmEvent>();
+  private readonly runState = new vscode.EventEmitter<vscode.DebugSession>();
+
+  /** The session has answered configurationDone: custom requests may be sent. */
+  readonly onReady = this.ready.event;
+  readonly onEnded = this.ended.event;
+  /** Custom events dvm/*, in order. */
+  readonly onEvent = this.events.event;
+  /** The session stopped or went on; ask `isStopped`. */
+  readonly onRunState = this.runState.event;
+
+  constructor() {
+    this.disposables.push(
+      this.ready,
+      this.ended,
+      this.events,
+      this.runState,
+      vscode.debug.onDidStartDebugSession((session) => this.add(session)),
+      vscode.debug.onDidTerminateDebugSession((session) => this.drop(session)),
+      vscode.debug.onDidReceiveDebugSessionCustomEvent((e) => {
+        if (e.session.type === 'dvm') this.events.fire({ session: e.session, name: e.event, body: e.body });
+      }),
+      vscode.debug.registerDebugAdapterTrackerFactory('dvm', { createDebugAdapterTracker: (session) => this.track(session) }),
+    );
+  }
+
+  /** The session the user looks at, else the one started last. */
+  current(): vscode.DebugSession | undefined {
+    const active = vscode.debug.activeDebugSession;
+    return active?.type === 'dvm' ? active : this.live.at(-1);
+  }
+
+  all(): readonly vscode.DebugSession[] {
+    return this.live;
+  }
+
+  isReady(session: vscode.DebugSession): boolean {
+    return this.configured.has(session.id);
+  }
+
+  isStopped(session: vscode.DebugSession): boolean {
+    return this.stopped.has(session.id);
+  }
+
+  /** A request to a session (default: the current one); throws an Error with the adapter's text. */
+  async request<T>(command: string, args: object = {}, session = this.current()): Promise<T> {
+    if (!session) throw new Error('no DVM debug session is running: start one with F5 and a launch configuration of type "dvm"');
+    return (await session.customRequest(command, args)) as T;
+  }
+
+  private add(session: vscode.DebugSession): void {
+    if (session.type !== 'dvm') return;
+    this.live.push(session);
+    void vscode.commands.executeCommand('setContext', 'dvm.session', true);
+  }
+
+  private drop(session: vscode.DebugSession): void {
+    const at = this.live.findIndex((s) => s.id === session.id);
+    if (at < 0) return;
+    this.live.splice(at, 1);
+    this.configured.delete(session.id);
+    this.stopped.delete(session.id);
+    void vscode.commands.executeCommand('setContext', 'dvm.session', this.live.length > 0);
+    this.ended.fire(session);
+  }
+
+  private track(session: vscode.DebugSession): vscode.DebugAdapterTracker {
+    const onEvent = (event: string): void => {
+      if (event === 'stopped') this.stopped.add(session.id);
+      else if (event === 'continued') this.stopped.delete(session.id);
+      else return;
+      this.runState.fire(session);
+    };
+    return {
+      onDidSendMessage: (m: { type: string; event?: string; command?: string; success?: boolean }) => {
+        if (m.type === 'event' && m.event) onEvent(m.event);
+        if (m.type !== 'response' || !m.success) return;
+        if (m.command === 'configurationDone') {
+          this.configured.add(session.id);
+          this.ready.fire(session);
+        } else if (m.command === 'continue') onEvent('continued');
+      },
+      onError: (error) => log.error(`${session.name}: ${error.message}`),
+      onExit: (code) => {
+        if (code) log.error(`${session.name}: the debug adapter exited with code ${code}`);
+      },
+    };
+  }
+
+  dispose(): void {
+    this.disposables.forEach((d) => d.dispose());
+  }
+}

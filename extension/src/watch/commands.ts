@@ -1,0 +1,148 @@
+// Adding, removing and tuning tensor watches, from the view, the editor and the Variables view.
+import path from 'node:path';
+import * as vscode from 'vscode';
+import { expressionAt } from '../editor/names';
+import { guarded } from '../log';
+import { full } from '../text';
+import type { Sessions } from '../sessions';
+import type { WatchModel } from './model';
+import type { FactNode, Node, WatchNode } from './tree';
+
+/** What VS Code hands to a command of the Variables view's context menu. */
+export interface VariableContext {
+  variable?: { name: string; evaluateName?: string; value?: string; memoryReference?: string; variablesReference?: number };
+}
+
+export function registerWatchCommands(model: WatchModel, sessions: Sessions, view: vscode.TreeView<Node>): vscode.Disposable[] {
+  const command = (id: string, run: (...args: never[]) => unknown): vscode.Disposable =>
+    vscode.commands.registerCommand(id, (...args: unknown[]) => run(...(args as never[])));
+  const add = (expression: string, place: Place | undefined): Thenable<unknown> =>
+    guarded(`watch ${expression}`, async () => {
+      await model.add({ expression, ...place });
+      if (sessions.current()) await vscode.commands.executeCommand('dvm.watch.focus', { preserveFocus: true });
+    });
+  /** Rows a command is about: the one clicked, with the whole selection if it is part of it. */
+  const chosen = (node: WatchNode | undefined): string[] => {
+    const rows = view.selection.filter((n): n is WatchNode => n.kind === 'watch');
+    const all = !node ? rows : rows.some((n) => n.definition.key === node.definition.key) ? rows : [node];
+    return all.map((n) => n.definition.key);
+  };
+
+  return [
+    command('dvm.watch.add', async () => {
+      const place = editorPlace();
+      const expression = await vscode.window.showInputBox({
+        title: 'Watch a tensor',
+        prompt: place ? `Name or expression at ${path.basename(place.path)}:${place.line}` : 'Name or expression',
+        placeHolder: 'h   abs(h).max()   grad(w1)',
+        value: editorExpression() ?? '',
+        validateInput: (text) => (text.trim() ? undefined : 'Type the name of a tensor, or an expression over names.'),
+      });
+      if (expression) await add(expression.trim(), place);
+    }),
+    command('dvm.watch.addSelection', async () => {
+      const expression = editorExpression();
+      if (expression) await add(expression, editorPlace());
+      else void vscode.window.showInformationMessage('Put the cursor on a tensor’s name, or select an expression.');
+    }),
+    command('dvm.watch.addVariable', async (context: VariableContext) => {
+      const name = context.variable?.evaluateName ?? context.variable?.name;
+      if (name) await add(name, await framePlace(sessions));
+    }),
+    command('dvm.watch.remove', (node?: WatchNode) => model.remove(chosen(node))),
+    command('dvm.watch.removeAll', () => model.remove(model.all().map((d) => d.key))),
+    command('dvm.watch.rate', async (node?: WatchNode) => {
+      const keys = chosen(node);
+      const everyN = await askRate(model.find(keys[0] ?? '')?.everyN);
+      if (everyN) await model.setRate(keys, everyN);
+    }),
+    command('dvm.watch.rateAll', async () => {
+      const everyN = await askRate(model.all()[0]?.everyN);
+      if (everyN)
+        await model.setRate(
+          model.all().map((d) => d.key),
+          everyN,
+        );
+    }),
+    command('dvm.watch.copy', async (node?: Node) => {
+      const target = node ?? view.selection[0];
+      if (target) await vscode.env.clipboard.writeText(target.kind === 'fact' ? target.exact : samplesText(model, target));
+    }),
+    command('dvm.watch.goto', async (node: WatchNode | FactNode) => {
+      const definition = node.kind === 'watch' ? node.definition : model.find(node.key);
+      if (definition?.path) await goTo(definition.path, definition.line ?? 1);
+    }),
+  ];
+}
+
+interface Place {
+  path: string;
+  line: number;
+}
+
+/** Shows a line of a file in the editor. */
+export async function goTo(file: string, line: number): Promise<void> {
+  const at = new vscode.Position(Math.max(0, line - 1), 0);
+  await vscode.window.showTextDocument(vscode.Uri.file(file), { selection: new vscode.Range(at, at) });
+}
+
+function editorPlace(): Place | undefined {
+  const editor = vscode.window.activeTextEditor;
+  if (editor?.document.languageId !== 'python' || editor.document.uri.scheme !== 'file') return undefined;
+  return { path: editor.document.uri.fsPath, line: editor.selection.active.line + 1 };
+}
+
+/** The selected text, else the dotted name at the cursor. */
+function editorExpression(): string | undefined {
+  const editor = vscode.window.activeTextEditor;
+  if (editor?.document.languageId !== 'python') return undefined;
+  const { selection, document } = editor;
+  if (!selection.isEmpty) return document.getText(selection).trim() || undefined;
+  return expressionAt(document.lineAt(selection.active.line).text, selection.active.character)?.text;
+}
+
+/** Where the frame in view stands: a variable's name means something there. */
+async function framePlace(sessions: Sessions): Promise<Place | undefined> {
+  const item = vscode.debug.activeStackItem;
+  if (!(item instanceof vscode.DebugStackFrame) || item.session.type !== 'dvm') return undefined;
+  const args = { threadId: item.threadId, startFrame: 0, levels: 100 };
+  const answer = await sessions.request<{ stackFrames: { id: number; line: number; source?: { path?: string } }[] }>(
+    'stackTrace',
+    args,
+    item.session,
+  );
+  const frame = answer.stackFrames.find((f) => f.id === item.frameId);
+  return frame?.source?.path ? { path: frame.source.path, line: frame.line } : undefined;
+}
+
+const RATES = [1, 10, 100, 1000];
+
+async function askRate(now: number | undefined): Promise<number | undefined> {
+  const items = RATES.map((n) => ({
+    label: n === 1 ? 'every launch' : `every ${n} launches`,
+    description: n === now ? 'now' : '',
+    everyN: n,
+  }));
+  const other = { label: 'other...', description: RATES.includes(now ?? 1) ? '' : `now every ${now}`, everyN: 0 };
+  const chosen = await vscode.window.showQuickPick([...items, other], { title: 'How often to take statistics' });
+  if (!chosen) return undefined;
+  if (chosen.everyN) return chosen.everyN;
+  const text = await vscode.window.showInputBox({
+    title: 'Take statistics every so many launches',
+    value: String(now ?? 1),
+    validateInput: (t) => (/^[1-9]\d{0,8}$/.test(t.trim()) ? undefined : `"${t}" is not a whole number from 1 on.`),
+  });
+  return text === undefined ? undefined : Number(text);
+}
+
+/** A watch for the clipboard: its last statistics, one a line, all digits. */
+function samplesText(model: WatchModel, node: WatchNode): string {
+  const series = model.seriesOf(node.definition.key);
+  const stats = series?.lastStats;
+  const head = `${node.definition.expression}\tstep ${series?.last?.step ?? '-'}`;
+  if (!stats) return head;
+  const rows = (['count', 'min', 'max', 'mean', 'std', 'zero', 'nan', 'pos_inf', 'neg_inf'] as const).map(
+    (n) => `${n}\t${full(stats[n])}`,
+  );
+  return [head, ...rows].join('\n');
+}

@@ -1,0 +1,85 @@
+// One watched tensor: what is watched, and the samples that came in. No editor API here.
+import { measure, notFinite, sparkline, statText, typeText } from '../text';
+import { placeholderReason, type Snapshot, type Stats } from '../protocol';
+
+/** What the user asked to watch. Kept in the workspace's state, so it holds from one session to the next. */
+export interface Definition {
+  /** Stable over sessions; the adapter's watch ids are not. */
+  key: string;
+  expression: string;
+  everyN: number;
+  /** Where it was asked for: the line that computes it. */
+  path?: string;
+  line?: number;
+}
+
+export type Health = 'waiting' | 'finite' | 'notFinite' | 'placeholder' | 'failed';
+
+/** Samples of one definition in one session, oldest first, at most `limit`. */
+export class Series {
+  private readonly values: number[] = [];
+  last: Snapshot | undefined;
+  /** The latest sample that had statistics; shown beside a placeholder. */
+  lastStats: Stats | undefined;
+  samples = 0;
+  placeholders = 0;
+  /** First step at which a value was NaN or infinite. */
+  firstBadStep: number | undefined;
+  /** Why the adapter refused the watch. */
+  error: string | undefined;
+  /** What the adapter said when it took the watch, e.g. that nothing has matched yet. */
+  message: string | undefined;
+
+  constructor(private readonly limit: number) {}
+
+  add(snapshot: Snapshot): void {
+    this.last = snapshot;
+    this.samples++;
+    if (placeholderReason(snapshot)) this.placeholders++;
+    const { stats } = snapshot;
+    if (!stats) return;
+    this.lastStats = stats;
+    const bad = notFinite(stats) !== '';
+    if (bad) this.firstBadStep ??= snapshot.step;
+    this.values.push(bad ? NaN : measure(stats, snapshot.backward ?? false));
+    if (this.values.length > this.limit) this.values.splice(0, this.values.length - this.limit);
+  }
+
+  history(): readonly number[] {
+    return this.values;
+  }
+
+  health(): Health {
+    if (this.error) return 'failed';
+    if (!this.last) return 'waiting';
+    if (placeholderReason(this.last)) return 'placeholder';
+    return this.last.stats && notFinite(this.last.stats) ? 'notFinite' : 'finite';
+  }
+}
+
+/** A row's text behind the name: `f32[32,64]  μ 0.021  σ 1.10  ▁▂▃▅▆  step 1,204`, or why there are no values. */
+export function rowText(series: Series | undefined): string {
+  if (!series || series.health() === 'waiting') return series?.message || 'waiting for its line to run';
+  if (series.error) return series.error;
+  const { last } = series;
+  if (!last) return '';
+  const step = `step ${last.step.toLocaleString('en-US')}`;
+  const type = typeText(last.dtype, last.shape);
+  const reason = placeholderReason(last);
+  if (reason) return [type, reason, step].join('   ');
+  const stat = last.stats ? statText(last.stats, last.backward ?? false) : '';
+  return [type, stat, sparkline(series.history()), step].filter(Boolean).join('   ');
+}
+
+/** The row for a screen reader: state in words first. */
+export function spokenText(definition: Definition, series: Series | undefined): string {
+  const health = series?.health() ?? 'waiting';
+  const words: Record<Health, string> = {
+    waiting: 'no sample yet',
+    finite: 'finite',
+    notFinite: 'not finite',
+    placeholder: 'values missing',
+    failed: 'cannot be watched',
+  };
+  return `${definition.expression}, ${words[health]}, ${rowText(series).replace(/[▁▂▃▄▅▆▇█×]/g, '')}`;
+}
