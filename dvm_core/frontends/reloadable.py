@@ -1,0 +1,148 @@
+"""The boundary between two captured calls: where new code is put in force, tried, and taken back if it does not work.
+
+Hot reload prepares everything elsewhere and queues the swap with `at_next_call`. The swap runs on the training thread at the start of
+the next outermost captured call. With `trial` that call decides: if recording raises, or the results no longer have the shapes and
+dtypes that the last good call with the same inputs had, the swap is undone and the call is made again with the old code.
+"""
+from __future__ import annotations
+
+import collections
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from .. import _core
+from ..errors import Error
+from .notices import notice
+
+T = TypeVar("T")
+Check = Callable[[Hashable], None]
+
+_SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest are forgotten
+
+_lock = threading.Lock()
+_queue: collections.deque[Callable[[int], None]] = collections.deque()
+_trials: list[Callable[[Exception], None]] = []
+_on_success: list[Callable[[int], None]] = []
+_signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
+_functions: weakref.WeakSet[Any] = weakref.WeakSet()
+_step = 0
+version = 0  # goes up whenever queued code was put in force or taken back; traces of graph mode depend on it
+
+
+class OutputsChanged(Error):
+    """New code gives other shapes, dtypes or another structure than the code it replaces."""
+
+
+def register(function: Any) -> None:
+    """Remembers a captured function (jit.CapturedFunction)."""
+    _functions.add(function)
+
+
+def functions() -> list[Any]:
+    """All captured functions alive (jit.CapturedFunction)."""
+    return list(_functions)
+
+
+def step() -> int:
+    """Number of the current or last outermost captured call; 0 before the first."""
+    return _step
+
+
+def at_next_call(apply: Callable[[int], None]) -> None:
+    """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything."""
+    with _lock:
+        _queue.append(apply)
+
+
+def trial(undo: Callable[[Exception], None]) -> None:
+    """Makes the next outermost captured call a trial; `undo(error)` runs if it fails, and the call is made again. From `apply` it means
+    the call about to begin."""
+    with _lock:
+        _trials.append(undo)
+
+
+def on_success(callback: Callable[[int], None]) -> None:
+    """`callback(step)` runs once: after the trial that is due has passed."""
+    with _lock:
+        _on_success.append(callback)
+
+
+def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> T:
+    """Makes one outermost captured call: `run(step, check)` records and runs the function; it must pass the signature of its results
+    to `check` before it executes anything. inputs: signature of the arguments."""
+    global _step, version
+    with _lock:
+        _step += 1
+        number = _step
+        due = list(_queue)
+        _queue.clear()
+    _core.set_step(number)
+    for apply in due:
+        _guarded(apply, number)
+    if due:
+        version += 1
+    with _lock:
+        trials, successes = list(_trials), list(_on_success)
+        _trials.clear()
+        _on_success.clear()
+    key = (name, inputs)
+    if not trials:
+        result = run(number, lambda outputs: _remember(key, outputs))
+    else:
+        try:
+            result = run(number, lambda outputs: _compare(key, outputs))
+        except Exception as error:  # any failure of the new code takes it back
+            for undo in reversed(trials):
+                _guarded(undo, error)
+            version += 1
+            return run(number, lambda outputs: _remember(key, outputs))
+    for callback in successes:
+        _guarded(callback, number)
+    return result
+
+
+def _guarded(function: Callable[[Any], None], argument: Any) -> None:
+    # Hot reload's own failure must not end the user's training.
+    try:
+        function(argument)
+    except Exception as error:
+        notice(f"hot reload failed inside the debugger: {type(error).__name__}: {error}", category="reload")
+
+
+def _remember(key: Hashable, outputs: Hashable) -> None:
+    _signatures[key] = outputs
+    if len(_signatures) > _SIGNATURES:
+        _signatures.popitem(last=False)
+
+
+def _compare(key: Hashable, outputs: Hashable) -> None:
+    known = _signatures.get(key, outputs)
+    if known != outputs:
+        raise OutputsChanged(f"{key[0]} would return {_words(outputs)} instead of {_words(known)} for the same inputs")
+    _remember(key, outputs)
+
+
+def _words(signature: Any) -> str:
+    # Signatures are nested tuples with ("tensor", "float32", (2, 3)) at the leaves; see signature().
+    if isinstance(signature, tuple) and signature[:1] == ("tensor",):
+        return f"{signature[1]}[{','.join(map(str, signature[2]))}]"
+    if isinstance(signature, tuple) and signature[:1] and signature[0] in ("tuple", "list", "dict"):
+        return f"{signature[0]}({', '.join(_words(item) for item in signature[1:])})"
+    return str(signature[-1] if isinstance(signature, tuple) and signature else signature)
+
+
+def signature(value: Any, describe: Callable[[Any], Hashable | None], values: bool = True) -> Hashable:
+    """Structure, shapes and dtypes of arguments or results. describe: ("tensor", dtype, shape) of a tensor, None for anything else.
+    values: whether plain Python numbers and strings count with their value, or only their type."""
+    found = describe(value)
+    if found is not None:
+        return found
+    if isinstance(value, (tuple, list)):
+        return (type(value).__name__, *(signature(item, describe, values) for item in value))
+    if isinstance(value, dict):
+        return ("dict", *((str(key), signature(item, describe, values)) for key, item in value.items()))
+    if values and isinstance(value, (bool, int, float, str, type(None))):
+        return (type(value).__name__, value)
+    return (type(value).__name__,)
