@@ -1,0 +1,100 @@
+"""A patch of the running process: assignments that are made together and can be taken back."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+from .edits import MISSING
+from .live import referrers
+
+
+@dataclass
+class Assignment:
+    """One place that gets a new value. `read` gives MISSING and `write` takes it for a place that is not there."""
+    read: Callable[[], Any]
+    write: Callable[[Any], None]
+    new: Any
+    old: Any = MISSING
+    code_of: FunctionType | None = None  # the function, if this sets its code
+
+
+def attribute(function: FunctionType, name: str, value: Any) -> Assignment:
+    """`__code__`, `__defaults__`, `__kwdefaults__` or `__doc__` of a function."""
+    return Assignment(lambda: getattr(function, name), lambda new: setattr(function, name, new), value,
+                      code_of=function if name == "__code__" else None)
+
+
+def item(names: dict[str, Any], name: str, value: Any) -> Assignment:
+    """A module's global."""
+    def write(new: Any) -> None:
+        if new is MISSING:
+            names.pop(name, None)
+        else:
+            names[name] = new
+    return Assignment(lambda: names.get(name, MISSING), write, value)
+
+
+def class_attribute(cls: type, name: str, value: Any) -> Assignment:
+    def write(new: Any) -> None:
+        if new is not MISSING:
+            setattr(cls, name, new)
+        elif name in vars(cls):
+            delattr(cls, name)
+    return Assignment(lambda: vars(cls).get(name, MISSING), write, value)
+
+
+def contents(container: Any, value: Any) -> Assignment:
+    """What a list, dict or set holds: the object stays, since others may hold it, too."""
+    def write(new: Any) -> None:
+        container.clear()
+        (container.extend if isinstance(container, list) else container.update)(new)
+    return Assignment(lambda: type(container)(container), write, value)
+
+
+@dataclass
+class Patch:
+    """All assignments of one transaction."""
+    assignments: list[Assignment] = field(default_factory=list)
+    applied: int = 0  # how many are in force
+
+    def __bool__(self) -> bool:
+        return bool(self.assignments)
+
+    def apply(self) -> None:
+        """Makes all assignments or, if one fails, none; its error is raised then."""
+        # Longer than the swap takes: no other thread runs a mixture of old and new functions in between.
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1.0)
+        try:
+            for assignment in self.assignments[self.applied:]:
+                assignment.old = assignment.read()
+                assignment.write(assignment.new)
+                self.applied += 1
+        except BaseException:
+            self.revert()
+            raise
+        finally:
+            sys.setswitchinterval(interval)
+
+    def revert(self) -> None:
+        """Puts back what was there before, last change first."""
+        while self.applied:
+            self.applied -= 1
+            assignment = self.assignments[self.applied]
+            assignment.write(assignment.old)
+
+    def sweep(self, inner: dict[CodeType, CodeType]) -> None:
+        """Swaps closures that were made of old inner code between the search and the swap. inner: old code object -> new."""
+        swapped = [a.code_of for a in self.assignments if a.code_of is not None]
+        for function in referrers(list(inner), swapped):
+            new = inner.get(function.__code__)
+            if new is not None and new != function.__code__ and new.co_freevars == function.__code__.co_freevars:
+                self.assignments.append(attribute(function, "__code__", new))
+        self.apply()
+
+    def inverse(self) -> Patch:
+        """The patch that undoes this one as a transaction of its own. Only while this one is in force."""
+        return Patch([Assignment(a.read, a.write, a.old, code_of=a.code_of) for a in reversed(self.assignments[:self.applied])])

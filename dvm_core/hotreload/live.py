@@ -1,0 +1,139 @@
+"""What a file's text has become in the running process: its modules, function objects, classes, and the calls that are running."""
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from collections.abc import Iterable
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from .parse import all_codes
+from .sources import modules_of, same_file
+
+_LOOK_INSIDE = 2000  # objects a module walk visits at most; beyond that the garbage collector's list is the quicker way
+
+
+class Live:
+    """The functions and classes of one file, as they are now. Made on the asking thread; the training thread is not stopped for it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.modules: list[ModuleType] = modules_of(path)
+        self._files: dict[str, bool] = {}
+        self.functions: list[FunctionType] = self._walk()
+
+    def belongs(self, code: CodeType) -> bool:
+        """Whether a code object was compiled from this file."""
+        name = code.co_filename
+        if name not in self._files:
+            self._files[name] = same_file(name, self.path)
+        return self._files[name]
+
+    # ---- function objects ------------------------------------------------------------------------------------------------------------
+    def _walk(self) -> list[FunctionType]:
+        """Functions reachable from the modules' names, through classes, decorators' `__wrapped__` and closures, partials and objects."""
+        todo: list[Any] = [value for module in self.modules for value in list(vars(module).values())]
+        names = {vars(module).get("__name__") for module in self.modules}
+        seen: set[int] = set()
+        found: list[FunctionType] = []
+        while todo and len(seen) < _LOOK_INSIDE:
+            thing = todo.pop()
+            if id(thing) in seen or isinstance(thing, (ModuleType, str, int, float, tuple, list, dict, type(None))):
+                continue
+            seen.add(id(thing))
+            if isinstance(thing, FunctionType) and self.belongs(thing.__code__):
+                found.append(thing)
+            todo += _inside(thing, names)
+        return found
+
+    def search(self, missing: Iterable[CodeType]) -> None:
+        """Adds functions the walk did not reach: all that run one of these code objects (equal ones count)."""
+        wanted = {code.co_name for code in missing}
+        if not wanted:
+            return
+        known = {id(function) for function in self.functions}
+        for thing in gc.get_objects():
+            if type(thing) is FunctionType and thing.__code__.co_name in wanted and id(thing) not in known and self.belongs(thing.__code__):
+                self.functions.append(thing)
+
+    def search_inner(self) -> None:
+        """Adds closures: functions that run code made inside the functions known so far."""
+        inner = [code for function in self.functions for code in all_codes(function.__code__)[1:]]
+        self.functions += referrers([code for code in inner if _makes_function(code)], self.functions)
+
+    # ---- the rest --------------------------------------------------------------------------------------------------------------------
+    def classes(self, key: str) -> list[type]:
+        """The classes of that qualified name, one per module that has it."""
+        found = []
+        for module in self.modules:
+            thing: Any = module
+            for name in key.split("."):
+                thing = vars(thing).get(name) if isinstance(thing, (ModuleType, type)) else None
+            if isinstance(thing, type):
+                found.append(thing)
+        return found
+
+    def running(self) -> dict[int, set[int]]:
+        """Code objects (by id) with a call on some thread's stack, and the lines these calls are at."""
+        found: dict[int, set[int]] = {}
+        for frame in sys._current_frames().values():
+            here = frame
+            while here is not None:
+                if self.belongs(here.f_code):
+                    found.setdefault(id(here.f_code), set()).add(here.f_lineno or 0)
+                here = here.f_back  # type: ignore[assignment]
+        return found
+
+    def module_line(self) -> int | None:
+        """The line the module's own code is at, None when it has run to its end."""
+        for frame in sys._current_frames().values():
+            here = frame
+            while here is not None:
+                if here.f_code.co_name == "<module>" and self.belongs(here.f_code):
+                    return here.f_lineno
+                here = here.f_back  # type: ignore[assignment]
+        return None
+
+
+def referrers(codes: list[CodeType], known: list[FunctionType]) -> list[FunctionType]:
+    """Functions that run one of exactly these code objects and are not known yet. One pass over the heap."""
+    if not codes:
+        return []
+    ids, have = {id(code) for code in codes}, {id(function) for function in known}
+    return [f for f in gc.get_referrers(*codes) if type(f) is FunctionType and id(f.__code__) in ids and id(f) not in have]
+
+
+def _makes_function(code: CodeType) -> bool:
+    return not code.co_name.startswith("<") or code.co_name == "<lambda>"
+
+
+def _inside(thing: Any, modules: set[Any]) -> list[Any]:
+    """What may hold functions in an object, read without running any of its code."""
+    if isinstance(thing, FunctionType):
+        cells = [cell for cell in thing.__closure__ or ()]
+        return [*vars(thing).values(), *(c.cell_contents for c in cells if _filled(c))]
+    if isinstance(thing, type):
+        return list(vars(thing).values()) if vars(thing).get("__module__") in modules else []
+    if isinstance(thing, (staticmethod, classmethod, MethodType)):
+        return [thing.__func__]
+    if isinstance(thing, property):
+        return [thing.fget, thing.fset, thing.fdel]
+    if isinstance(thing, functools.partial):
+        return [thing.func]
+    try:
+        attributes = object.__getattribute__(thing, "__dict__")
+    except AttributeError:
+        return []
+    if type(attributes) is not dict:
+        return []
+    # A decorator's object holds its function directly; models and data sets are not searched through.
+    return [value for value in list(attributes.values()) if isinstance(value, (FunctionType, MethodType))]
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True

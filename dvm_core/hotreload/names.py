@@ -1,0 +1,159 @@
+"""Edits of names: constants of modules and classes, new functions, new imports."""
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import importlib
+import os
+from collections.abc import Callable
+from types import CellType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from . import apply, readers
+from .constants import value_of
+from .edits import MISSING, Edit
+from .live import Live
+from .parse import Definition, Source
+from .sources import SourceBook
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+
+def plan(old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
+    """Adds to the plan what the edits of names mean, or why they cannot be made."""
+    for edit in result.edits:
+        handler = _HANDLERS.get(edit.kind)
+        if handler is not None:
+            handler(edit, old, new, live, book, result)
+
+
+def _same(live: Any, written: Any) -> bool:
+    # Types first: an array, say, compares element by element.
+    return type(live) is type(written) and bool(live == written)
+
+
+def _set_meanwhile(edit: Edit, value: Any) -> str:
+    shown = "gone" if value is MISSING else repr(value) if isinstance(value, (int, float, str, bool)) else f"a {type(value).__name__}"
+    return f"line {edit.line}: `{edit.key}` was {edit.old} in the text, but is {shown:.60} in the running program: needs restart"
+
+
+def _constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
+    before, after = edit.value
+    done, ahead = readers.at_top_level(edit.key, old, live)
+    if not readers.in_functions(edit.key, new) and done and not ahead:
+        result.refusals.append(f"line {edit.line}: `{edit.key}` is read only by top-level code that has run already "
+                               f"(line {done[0]}): needs restart")
+        return
+    if done:
+        result.notes.append(f"`{edit.key}` was also read by top-level code that has run already (line {done[0]}); "
+                            f"what that made keeps {edit.old}")
+    for module in live.modules:
+        for place, name in [(module, edit.key), *readers.importers(module, edit.key, book)]:
+            value = vars(place).get(name, MISSING)
+            if _same(value, before):
+                in_place = isinstance(value, (list, dict, set)) and type(value) is type(after)
+                result.patch.assignments.append(apply.contents(value, after) if in_place else apply.item(vars(place), name, after))
+            elif place is module:
+                result.refusals.append(_set_meanwhile(edit, value))
+
+
+def _new_constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
+    for module in live.modules:
+        result.patch.assignments.append(apply.item(vars(module), edit.key, edit.value[1]))
+
+
+def _class_constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
+    owner, _, name = edit.key.rpartition(".")
+    for cls in live.classes(owner):
+        special = _special(cls)
+        value = vars(cls).get(name, MISSING)
+        if special:
+            result.refusals.append(f"line {edit.line}: `{edit.key}` belongs to {special}; its layout was made from it: needs restart")
+        elif not _same(value, edit.value[0]):
+            result.refusals.append(_set_meanwhile(edit, value))
+        else:
+            result.patch.assignments.append(apply.class_attribute(cls, name, edit.value[1]))
+
+
+def _special(cls: type) -> str:
+    if issubclass(cls, enum.Enum):
+        return "an enumeration"
+    if dataclasses.is_dataclass(cls):
+        return "a data class"
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return "a named tuple"
+    return "a class with __slots__" if "__slots__" in vars(cls) else ""
+
+
+def _new_function(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
+    definition = new.definitions[edit.key]
+    owners: list[Any] = live.classes(definition.owner.key) if definition.owner else live.modules
+    for owner in owners:
+        home = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
+        module = next((m for m in live.modules if m.__name__ == home), live.modules[0])
+        function = _function(definition, vars(module), owner)
+        if function is None:
+            result.refusals.append(f"line {edit.line}: `{edit.key}` is new and uses variables of a scope that is gone: needs restart")
+        elif owner is module:
+            result.patch.assignments.append(apply.item(vars(module), function.__name__, function))
+        else:
+            result.patch.assignments.append(apply.class_attribute(owner, function.__name__, _wrapped(function, definition)))
+
+
+def _function(definition: Definition, names: dict[str, Any], owner: Any) -> FunctionType | None:
+    """A function object of a definition, as running its `def` would make it."""
+    code, arguments = definition.code, definition.node.args  # type: ignore[union-attr]
+    if code is None or not set(code.co_freevars) <= {"__class__"} or (code.co_freevars and not isinstance(owner, type)):
+        return None
+    closure = tuple(CellType(owner) for _ in code.co_freevars)  # what super() looks at
+    name = getattr(definition.node, "name", definition.key)
+    function = FunctionType(code, names, name, tuple(value_of(d) for d in arguments.defaults) or None, closure or None)
+    function.__qualname__ = definition.key.partition("#")[0]
+    keywords = {a.arg: value_of(d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+    function.__kwdefaults__ = keywords or None  # type: ignore[assignment]
+    return function
+
+
+def _wrapped(function: FunctionType, definition: Definition) -> Any:
+    kinds: dict[str, Callable[[Any], Any]] = {"staticmethod": staticmethod, "classmethod": classmethod, "property": property}
+    value: Any = function
+    for decorator in reversed(definition.decorators):
+        value = kinds[decorator.id](value)  # type: ignore[attr-defined]
+    return value
+
+
+def _new_import(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
+    node, alias = edit.value
+    for module in live.modules:
+        try:
+            value = _imported(node, alias, module)
+        except Exception as error:
+            result.refusals.append(f"line {edit.line}: `{edit.new}` failed: {type(error).__name__}: {error}")
+            return
+        name = alias.asname or (alias.name.partition(".")[0] if isinstance(node, ast.Import) else alias.name)
+        result.patch.assignments.append(apply.item(vars(module), name, value))
+
+
+def _imported(node: ast.Import | ast.ImportFrom, alias: ast.alias, module: ModuleType) -> Any:
+    if isinstance(node, ast.Import):
+        found = importlib.import_module(alias.name)
+        return found if alias.asname else importlib.import_module(alias.name.partition(".")[0])
+    package = vars(module).get("__package__") or ""
+    source = importlib.import_module("." * node.level + (node.module or ""), package or None)
+    try:
+        return getattr(source, alias.name)
+    except AttributeError:
+        if hasattr(source, "__path__"):
+            return importlib.import_module(f"{source.__name__}.{alias.name}")
+        raise ImportError(f"no `{alias.name}` in {os.path.basename(getattr(source, '__file__', None) or source.__name__)}") from None
+
+
+_HANDLERS: dict[str, Callable[..., None]] = {
+    "constant": _constant,
+    "new constant": _new_constant,
+    "class constant": _class_constant,
+    "new function": _new_function,
+    "new import": _new_import,
+}

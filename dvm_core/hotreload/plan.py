@@ -1,0 +1,153 @@
+"""From edits to a patch: finds what each edit means in the running process, or why it cannot be made there."""
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+
+from . import apply, names
+from .edits import APPLY, NOTE, REFUSE, Edit
+from .live import Live
+from .parse import Definition, Source, all_codes, inner_codes
+from .sources import SourceBook
+
+_STAR_FLAGS = 0x04 | 0x08  # *args, **kwargs
+_KIND_FLAGS = 0x20 | 0x80 | 0x200  # generator, coroutine, asynchronous generator
+
+
+@dataclass
+class Plan:
+    """What a reload will do. With refusals in it, nothing of it may be done."""
+    edits: list[Edit]
+    patch: apply.Patch = field(default_factory=apply.Patch)
+    notes: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    inner: dict[CodeType, CodeType] = field(default_factory=dict)  # old code of closures -> new, for the sweep after the swap
+
+
+def make(old: Source, new: Source, edits: list[Edit], live: Live, book: SourceBook) -> Plan:
+    """The patch that turns the running `old` into `new`."""
+    plan = Plan(edits)
+    plan.refusals += [edit.text for edit in edits if edit.verdict == REFUSE]
+    plan.notes += [edit.text for edit in edits if edit.verdict == NOTE]
+    if not plan.refusals:
+        by_key = _codes(old, new, live, plan)
+        _defaults(new, by_key, plan)
+        names.plan(old, new, live, book, plan)
+        _running(old, live, plan)
+    return plan
+
+
+def pair_codes(old: Source, new: Source) -> dict[CodeType, CodeType]:
+    """Old code object -> new, for every function both versions have. Keys compare by value: a live function's code finds its pair."""
+    pairs: dict[CodeType, CodeType] = {}
+    parents = [(old.code, new.code)]
+    for key, definition in new.definitions.items():
+        before = old.definitions.get(key)
+        if before is not None and before.code is not None and definition.code is not None:
+            parents.append((before.code, definition.code))
+            if not definition.is_class:
+                pairs[before.code] = definition.code
+    for before_code, after_code in parents:  # lambdas have no names: the k-th goes with the k-th, if there are as many
+        left, right = ([c for c in inner_codes(code) if c.co_name == "<lambda>"] for code in (before_code, after_code))
+        if len(left) == len(right):
+            for before_lambda, after_lambda in zip(left, right, strict=True):
+                pairs.setdefault(before_lambda, after_lambda)
+    return pairs
+
+
+def unknown(old: Source, live: Live) -> list[FunctionType]:
+    """Functions of the file whose code is not what its text says: it was edited before it was first read, or an import hook rewrites it."""
+    known = set(all_codes(old.code))
+    return [function for function in live.functions if function.__code__ not in known]
+
+
+def _codes(old: Source, new: Source, live: Live, plan: Plan) -> dict[str, list[FunctionType]]:
+    """Plans new code for every function whose code differs, be it only in its lines. Gives the live functions by definition."""
+    pairs = pair_codes(old, new)
+    definitions = {d.code: d for d in old.functions if d.code is not None}
+    reached = {function.__code__ for function in live.functions}
+    live.search(code for code, d in definitions.items() if not d.in_function and code not in reached and pairs.get(code, code) != code)
+    live.search_inner()
+    by_key: dict[str, list[FunctionType]] = {}
+    for function in live.functions:
+        definition, code = definitions.get(function.__code__), pairs.get(function.__code__)
+        if definition is not None:
+            by_key.setdefault(definition.key, []).append(function)
+        if code is None or code == function.__code__:
+            continue
+        problem = _unfit(function.__code__, code)
+        if problem:
+            name = definition.key if definition else code.co_name
+            plan.refusals.append(f"line {code.co_firstlineno}: `{name}` {problem}: needs restart")
+            continue
+        plan.patch.assignments.append(apply.attribute(function, "__code__", code))
+        if definition is not None:
+            _documentation(function, definition, new, plan)
+    inner = [code for function in live.functions for code in all_codes(function.__code__)[1:]]
+    plan.inner = {code: pairs[code] for code in inner if code in pairs and pairs[code] != code}
+    return by_key
+
+
+def _unfit(old: CodeType, new: CodeType) -> str:
+    """Why a function object that runs `old` cannot run `new`, "" if it can."""
+    if old.co_freevars != new.co_freevars:
+        before, after = (", ".join(code.co_freevars) or "none" for code in (old, new))
+        return f"uses other variables of the function around it (now {after}; its closure was made with {before})"
+    if (old.co_flags ^ new.co_flags) & _KIND_FLAGS:
+        return "became a generator or coroutine, or is none any more; its callers do not expect that"
+    if _parameters(old) != _parameters(new):
+        return "has other parameters than the function objects that were made of it"
+    return ""
+
+
+def _parameters(code: CodeType) -> tuple[object, ...]:
+    stars = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    count = code.co_argcount + code.co_kwonlyargcount + stars
+    return code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount, code.co_flags & _STAR_FLAGS, code.co_varnames[:count]
+
+
+def _documentation(function: FunctionType, before: Definition, new: Source, plan: Plan) -> None:
+    after = new.definitions.get(before.key)
+    if after is None:
+        return
+    old_text, new_text = _docstring(before), _docstring(after)
+    if old_text != new_text and function.__doc__ == old_text:
+        plan.patch.assignments.append(apply.attribute(function, "__doc__", new_text))
+
+
+def _docstring(definition: Definition) -> str | None:
+    if isinstance(definition.node, ast.Lambda):
+        return None
+    return ast.get_docstring(definition.node, clean=False)
+
+
+def _defaults(new: Source, by_key: dict[str, list[FunctionType]], plan: Plan) -> None:
+    changed: dict[str, dict[str, object]] = {}
+    for edit in plan.edits:
+        if edit.kind == "default":
+            changed.setdefault(edit.key, {}).update(edit.value)
+    for key, values in changed.items():
+        arguments = new.definitions[key].node.args  # type: ignore[union-attr]
+        positional = [a.arg for a in arguments.posonlyargs + arguments.args]
+        for function in by_key.get(key, []):
+            defaults = function.__defaults__ or ()
+            # Only what the edit names: the others keep the very objects they have.
+            current = dict(zip(positional[len(positional) - len(defaults):], defaults, strict=True))
+            current |= {**(function.__kwdefaults__ or {}), **values}
+            tail = tuple(current[name] for name in positional if name in current)
+            keywords = {a.arg: current[a.arg] for a in arguments.kwonlyargs if a.arg in current}
+            plan.patch.assignments.append(apply.attribute(function, "__defaults__", tail or None))
+            plan.patch.assignments.append(apply.attribute(function, "__kwdefaults__", keywords or None))
+
+
+def _running(old: Source, live: Live, plan: Plan) -> None:
+    """Says which changed functions have a call on a stack: that call ends with the code it began with."""
+    changed = {edit.key for edit in plan.edits if edit.verdict == APPLY}
+    keys = {definition.code: definition.key for definition in old.functions if definition.code is not None}
+    running = live.running()
+    for function in live.functions:
+        key = keys.get(function.__code__)
+        if key in changed and id(function.__code__) in running:
+            changed.discard(key)
+            plan.notes.append(f"`{key}` is running: that call goes on with the code it began with, the new code runs from its next call")

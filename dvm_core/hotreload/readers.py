@@ -1,0 +1,64 @@
+"""Who reads a module's global: a new value reaches functions, but not top-level code that has already run."""
+from __future__ import annotations
+
+import ast
+import sys
+from types import ModuleType
+
+from .live import Live
+from .parse import Source, all_codes
+from .sources import SourceBook
+
+
+def in_functions(name: str, source: Source) -> bool:
+    """Whether any function of the file reads the global `name` (or a local of that name in a class body)."""
+    return any(name in code.co_names for definition in source.functions if definition.code for code in all_codes(definition.code))
+
+
+def at_top_level(name: str, source: Source, live: Live) -> tuple[list[int], list[int]]:
+    """Lines of top-level code that reads `name`: (has run already, runs now or later)."""
+    now = live.module_line()
+    done: list[int] = []
+    ahead: list[int] = []
+    for node in _top_level(source):
+        lines = [part.lineno for part in ast.walk(node) if isinstance(part, ast.Name) and part.id == name and type(part.ctx) is ast.Load]
+        if lines:
+            (done if now is None or (node.end_lineno or node.lineno) < now else ahead).append(lines[0])
+    return done, ahead
+
+
+def _top_level(source: Source) -> list[ast.stmt | ast.expr]:
+    found: list[ast.stmt | ast.expr] = list(source.statements)
+    for definition in source.definitions.values():
+        if definition.in_function:
+            continue
+        found += definition.decorators
+        if definition.is_class:
+            found += definition.statements
+        else:
+            arguments = definition.node.args  # type: ignore[union-attr]
+            found += [default for default in (*arguments.defaults, *arguments.kw_defaults) if default is not None]
+    return found
+
+
+def importers(module: ModuleType, name: str, book: SourceBook) -> list[tuple[ModuleType, str]]:
+    """(module, its name for it) of other user modules that have `from module import name` at their top level."""
+    found = []
+    for other in list(sys.modules.values()):
+        file = getattr(other, "__dict__", {}).get("__file__")
+        text = book.get(file) if isinstance(file, str) else None
+        if other is module or text is None or name not in text:
+            continue
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ImportFrom) and _resolve(node, other) == module.__name__:
+                found += [(other, alias.asname or name) for alias in node.names if alias.name == name]
+    return found
+
+
+def _resolve(node: ast.ImportFrom, importer: ModuleType) -> str:
+    if not node.level:
+        return node.module or ""
+    package = (getattr(importer, "__package__", "") or "").split(".")
+    return ".".join([*package[: len(package) - node.level + 1], *([node.module] if node.module else [])])
+
+

@@ -1,0 +1,215 @@
+"""The reload thread: takes saves one after another, each answered exactly once, and keeps what `undo` needs."""
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from . import plan as planning
+from . import report
+from .apply import Patch
+from .classify import classify
+from .edits import APPLY
+from .live import Live
+from .parse import Source, parse
+from .report import Report
+from .sources import SourceBook, read, tidy
+from .transaction import FAILED, QUEUED, TRIAL, Host, Transaction
+
+Reply = Callable[[Report], None]
+
+BOUNDARY_WAIT = 1.0  # seconds for a captured call to come, before the swap is made without one
+TRIAL_WAIT = 5.0  # seconds for the first call with new code to end, before the answer goes out without it
+_LOOK = 0.02  # seconds between looks at whether the user has stopped the program meanwhile
+
+
+class Job:
+    """One request. The first answer goes to whoever asked; what comes after it is news."""
+
+    def __init__(self, path: str, text: str | None, undo: bool, reply: Reply, news: Reply) -> None:
+        self.path, self.text, self.undo = path, text, undo
+        self._reply, self._news = reply, news
+        self.started = time.perf_counter()
+        self.answered = False
+
+    def answer(self, answer: Report, final: bool = True) -> None:
+        if not self.answered:
+            self.answered = True
+            self._reply(answer)
+        elif final:
+            self._news(answer)
+
+
+class Reloader:
+    """`reload` and `undo` come from any thread; `news` is called with reports that come after an early answer."""
+
+    def __init__(self, book: SourceBook, host: Host, news: Reply = lambda report: None,
+                 thread: Callable[[Callable[[], None]], threading.Thread] | None = None) -> None:
+        self.book, self.host, self.news = book, host, news
+        self._make_thread = thread or (lambda run: threading.Thread(target=run, name="dvm-reload", daemon=True))
+        self._thread: threading.Thread | None = None
+        self._jobs: list[Job] = []
+        self._arrived = threading.Condition()
+        self._done: list[Transaction] = []  # in force, oldest first; edits of lines only are among them
+        self._verified: set[str] = set()  # files whose known text was compared with the running code
+        self.last: Report | None = None
+
+    def reload(self, path: str, text: str | None, reply: Reply) -> None:
+        """Brings the file's text (None: what is on disk) into force, or says why not."""
+        self._add(Job(path, text, False, reply, self.news))
+
+    def undo(self, reply: Reply) -> None:
+        """Takes back the last reload that was applied."""
+        self._add(Job("", None, True, reply, self.news))
+
+    def _add(self, job: Job) -> None:
+        with self._arrived:
+            self._jobs.append(job)
+            self._arrived.notify()
+            if self._thread is None:
+                self._thread = self._make_thread(self._run)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._arrived:
+                self._arrived.wait_for(lambda: bool(self._jobs))
+                job = self._jobs.pop(0)
+            try:
+                answer = self._undo(job) if job.undo else self._reload(job)
+            except Exception as error:  # a fault of ours must not leave a save unanswered
+                answer = Report(report.REFUSED, job.path, 0, [f"the reload itself failed: {report.failure(error, __file__)}"])
+            self.last = answer
+            job.answer(answer)
+
+    # ---- one reload ------------------------------------------------------------------------------------------------------------------
+    def _reload(self, job: Job) -> Report:
+        prepared = self._prepare(job)
+        if isinstance(prepared, Report):
+            return prepared
+        old, new, plan = prepared
+        meaningful = any(edit.verdict == APPLY for edit in plan.edits)
+        if not plan.patch:
+            self.book.put(job.path, new.text)
+            if not meaningful:
+                return Report(report.UNCHANGED, job.path, reasons=plan.notes)
+            plan.notes.append("nothing of it exists in the running program yet; what is made from now on has it")
+        transaction = Transaction(self.host, job.path, (old.text, new.text), plan, job.started, needs_trial=meaningful)
+        return self._carry_out(job, transaction)
+
+    def _prepare(self, job: Job) -> tuple[Source, Source, planning.Plan] | Report:
+        def refused(*reasons: str) -> Report:
+            return Report(report.REFUSED, job.path, reasons=list(reasons))
+
+        path = job.path
+        try:
+            text = read(path) if job.text is None else tidy(job.text)
+            new = parse(path, text)
+        except SyntaxError as error:
+            return refused(report.syntax_error(error, path))
+        except (OSError, ValueError) as error:
+            return refused(f"{path} cannot be read: {error}")
+        live = Live(path)
+        if not live.modules:
+            return Report(report.UNCHANGED, path, reasons=["no module of the running program was made from this file"])
+        known = self.book.get(path)
+        if known is None:
+            return refused("the text the running program was made from is not known; the next start has it")
+        if known == text:
+            return Report(report.UNCHANGED, path)
+        if not text.strip():
+            return refused("the file is empty; the running code stays")
+        old, new = (parse(_compiled_as(live, path), part) for part in (known, text))
+        if path not in self._verified:
+            foreign = planning.unknown(old, live)
+            if foreign:
+                return refused(f"`{foreign[0].__qualname__}` does not run what the file said when the debugger first read it "
+                               "(edited before that, or changed by an import hook): needs restart")
+            self._verified.add(path)
+        edits = classify(old, new, is_main=any(module.__name__ == "__main__" for module in live.modules))
+        plan = planning.make(old, new, edits, live, self.book)
+        return refused(*plan.refusals) if plan.refusals else (old, new, plan)
+
+    def _carry_out(self, job: Job, transaction: Transaction) -> Report:
+        transaction.queue()
+        deadline = time.perf_counter() + BOUNDARY_WAIT
+        while not transaction.wait(QUEUED, timeout=_LOOK):
+            if self.host.capturing():  # the boundary comes when the running call ends, however long it takes
+                self._answer_if_stopped(job, transaction.report())
+            elif time.perf_counter() > deadline or self.host.stopped():
+                transaction.begin_here()
+                if transaction.state == TRIAL:
+                    transaction.plan.notes.append(f"no captured call came within {BOUNDARY_WAIT:g} s; in force from the next one")
+                    return self._settle(job, transaction)
+        deadline = time.perf_counter() + TRIAL_WAIT
+        while transaction.state == TRIAL and not transaction.wait(TRIAL, timeout=_LOOK):
+            self._answer_if_stopped(job, transaction.report())
+            if time.perf_counter() > deadline:
+                job.answer(transaction.report(), final=False)
+        return self._settle(job, transaction)
+
+    def _settle(self, job: Job, transaction: Transaction) -> Report:
+        before, after = transaction.texts
+
+        def kept() -> None:
+            self.book.put(transaction.path, after)
+            self._done.append(transaction)
+
+        def failed() -> None:
+            self.book.put(transaction.path, before)
+            self._done = [other for other in self._done if other is not transaction]
+
+        transaction.settle(kept, failed)
+        transaction.finish()
+        if transaction.state == TRIAL:  # no call came yet: what the first one shows is news
+            self._make_thread(lambda: self._watch_trial(transaction)).start()
+        return transaction.report()
+
+    def _watch_trial(self, transaction: Transaction) -> None:
+        while not transaction.wait(TRIAL, timeout=3600):
+            pass
+        if transaction.state == FAILED:
+            transaction.finish()
+        if transaction.state == FAILED or transaction in self._done:  # else it was undone meanwhile
+            self.news(transaction.report())
+
+    def _answer_if_stopped(self, job: Job, answer: Report) -> None:
+        if not self.host.stopped():
+            return
+        waiting = "waits for the call you are stopped in to end; that call goes on with the old code"
+        if not job.answered:
+            if answer.pending:
+                answer.reasons.append(waiting)
+            job.answer(answer, final=False)
+        with self._arrived:
+            behind = [other for other in self._jobs if not other.answered]
+        for other in behind:
+            other.answer(Report(report.APPLIED, other.path, self.host.step() + 1, [waiting], pending=True), final=False)
+
+    # ---- undo ------------------------------------------------------------------------------------------------------------------------
+    def _undo(self, job: Job) -> Report:
+        kept = list(self._done)
+        last = next((done for done in reversed(kept) if done.needs_trial), None)
+        if last is None:
+            return Report(report.UNCHANGED, reasons=["no reload is in force: nothing to undo"])
+        # Edits of lines only that came to this file after it go with it: their line tables belong to the newer text.
+        undone = [done for done in reversed(kept[kept.index(last):]) if done.path == last.path]
+        self._done = [done for done in kept if done not in undone]
+        job.path = last.path
+        plan = planning.Plan([], Patch([assignment for done in undone for assignment in done.plan.patch.inverse().assignments]))
+        transaction = Transaction(self.host, last.path, (undone[0].texts[1], last.texts[0]), plan, job.started, needs_trial=True)
+        answer = self._carry_out(job, transaction)
+        if transaction.state == FAILED:
+            self._done = kept
+        else:
+            # An undo is not undone: the file still holds the newer text, and saving it again brings that back.
+            self._done = [other for other in self._done if other is not transaction]
+            answer.changes = report.reversed_changes(report.changes_of(last.plan.edits))
+        return answer
+
+
+def _compiled_as(live: Live, path: str) -> str:
+    """The file name the running code has: tracebacks and breakpoints go by it."""
+    for function in live.functions:
+        return function.__code__.co_filename
+    return next((vars(module)["__file__"] for module in live.modules), path)

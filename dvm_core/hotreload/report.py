@@ -1,0 +1,68 @@
+"""What a save is answered with: applied at step N, unchanged, or refused and why."""
+from __future__ import annotations
+
+import os
+import traceback
+from dataclasses import dataclass, field
+from typing import Any
+
+from .edits import APPLY, Edit
+
+APPLIED, UNCHANGED, REFUSED = "applied", "unchanged", "refused"
+
+
+@dataclass
+class Report:
+    """The answer to one reload. `ms`: from the request until the new code was in force. `held_ms`: of those, on the training thread."""
+    outcome: str
+    path: str = ""
+    step: int = 0  # applied: the first step with the new code
+    reasons: list[str] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)  # {"function", "what", "old", "new", "line"}
+    patched: int = 0
+    total: int = 0
+    ms: float = 0.0
+    held_ms: float = 0.0
+    pending: bool = False  # accepted, but a call that began before has to end first
+
+    def message(self) -> dict[str, Any]:
+        """As the wire and DAP carry it."""
+        return {
+            "outcome": self.outcome, "path": self.path, "step": self.step, "reasons": self.reasons, "changes": self.changes,
+            "instructionsPatched": self.patched, "instructionsTotal": self.total, "ms": round(self.ms, 3), "heldMs": round(self.held_ms, 3),
+            "pending": self.pending,
+        }
+
+
+def changes_of(edits: list[Edit]) -> list[dict[str, Any]]:
+    """One entry per constant that differs, and per function where more than constants differ."""
+    found = []
+    for edit in edits:
+        if edit.kind == "body" and edit.value:
+            found += [_change(edit.key, "constant", c.old, c.new, c.line) for c in edit.value]
+        elif edit.verdict == APPLY:
+            found.append(_change(edit.key, edit.kind, edit.old, edit.new, edit.line))
+    return found
+
+
+def reversed_changes(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**change, "old": change["new"], "new": change["old"]} for change in changes]
+
+
+def _change(function: str, what: str, old: str, new: str, line: int) -> dict[str, Any]:
+    return {"function": function, "what": what, "old": old, "new": new, "line": line}
+
+
+def failure(error: BaseException, path: str) -> str:
+    """`model.py:42: ValueError: ...` with the deepest line of the edited file the error came through."""
+    line = None
+    for entry in traceback.extract_tb(error.__traceback__):
+        if os.path.realpath(entry.filename) == os.path.realpath(path):
+            line = entry.lineno
+    place = f"{os.path.basename(path)}:{line}: " if line else ""
+    text = str(error)
+    return f"{'' if place and text.startswith(path) else place}{type(error).__name__}: {text}"
+
+
+def syntax_error(error: SyntaxError, path: str) -> str:
+    return f"{os.path.basename(path)}:{error.lineno or 1}: {error.msg}" + (f": {error.text.strip()}" if error.text else "")

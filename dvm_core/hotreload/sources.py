@@ -1,0 +1,98 @@
+"""The text in force of every file: what the running functions were compiled from, which a save soon makes different from the disk."""
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tokenize
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+
+
+def read(path: str) -> str:
+    """A Python file's text: coding cookie and byte order mark honoured, line ends as `\\n`.
+
+    Raises OSError, SyntaxError (unknown coding cookie), UnicodeDecodeError."""
+    with open(path, "rb") as file:
+        return decode(file.read())
+
+
+def decode(data: bytes) -> str:
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def tidy(text: str) -> str:
+    """Text that came from an editor instead of the disk, as `read` would give it."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def same_file(a: str, b: str) -> bool:
+    """Whether two spellings of a path mean one file: as given, through links, or by inode."""
+    if a == b:
+        return True
+    real_a, real_b = os.path.realpath(a), os.path.realpath(b)
+    if os.path.normcase(real_a) == os.path.normcase(real_b):
+        return True
+    try:
+        return os.path.samefile(a, b)
+    except OSError:
+        return False
+
+
+def modules_of(path: str) -> list[ModuleType]:
+    """Loaded modules made from that file; a script imported again under its own name gives two."""
+    name = os.path.basename(path)
+    found = []
+    for module in list(sys.modules.values()):
+        file = _file(module)
+        # The base name first: realpath of every loaded module would be thousands of system calls.
+        if not file or (os.path.basename(file) != name and not os.path.islink(file)) or not same_file(file, path):
+            continue
+        if all(module is not other for other in found):
+            found.append(module)
+    return found
+
+
+def _file(module: object) -> str:
+    # Not getattr: modules with a lazy __getattr__ would load things because we looked.
+    file = getattr(module, "__dict__", {}).get("__file__")
+    return file if isinstance(file, str) and file.endswith(".py") else ""
+
+
+class SourceBook:
+    """Remembers each user file's text when its module is first seen, and after each reload that came into force."""
+
+    def __init__(self, libraries: Iterable[str] = ()) -> None:
+        self._libraries = tuple(libraries)  # prefixes of files that are nobody's to edit: not worth remembering
+        self._texts: dict[str, str] = {}
+        self._modules_seen = -1
+
+    def scan(self) -> None:
+        """Remembers the files of modules imported since the last call. Cheap when there were none."""
+        if len(sys.modules) == self._modules_seen:
+            return
+        self._modules_seen = len(sys.modules)
+        for path in self._user_files():
+            key = os.path.realpath(path)
+            if key not in self._texts:
+                self.remember(key)
+
+    def _user_files(self) -> Iterator[str]:
+        for module in list(sys.modules.values()):
+            file = _file(module)
+            if file and not file.startswith(self._libraries):
+                yield file
+
+    def remember(self, path: str) -> None:
+        """Takes the text on disk as the text in force, if none is known yet."""
+        try:
+            self._texts.setdefault(os.path.realpath(path), read(path))
+        except (OSError, SyntaxError, ValueError):
+            pass  # gone or unreadable: a reload of it will say so
+
+    def get(self, path: str) -> str | None:
+        return self._texts.get(os.path.realpath(path))
+
+    def put(self, path: str, text: str) -> None:
+        self._texts[os.path.realpath(path)] = text

@@ -1,0 +1,150 @@
+"""One reload as a transaction: prepared on its own thread, swapped at a call boundary, tried by the next call, kept or taken back."""
+from __future__ import annotations
+
+import linecache
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from . import fingerprint, plan, report
+from .report import Report
+
+
+class Boundary(Protocol):
+    """The front ends' side of a reload (`frontends.reloadable`)."""
+
+    def at_next_call(self, apply: Callable[[int], None]) -> None:
+        """Runs `apply(step)` once on the training thread, before the next outermost captured call records anything."""
+
+    def trial(self, undo: Callable[[Exception], None]) -> None:
+        """The next captured call (from inside `at_next_call`: the one about to begin) decides: if it raises, or its outputs change shape,
+        `undo(error)` is called and the call is made again."""
+
+    def on_success(self, callback: Callable[[int], None]) -> None:
+        """Calls `callback(step)` once, after that call has passed."""
+
+
+class Host:
+    """What a transaction needs to know of the process; the agent fills it in."""
+
+    def __init__(self, boundary: Boundary, programs: Callable[[], Any] = list, step: Callable[[], int] = lambda: 0,
+                 stopped: Callable[[], bool] = lambda: False, capturing: Callable[[], bool] = lambda: False,
+                 swapped: Callable[[str], None] = lambda path: None) -> None:
+        self.boundary = boundary
+        self.programs = programs  # all programs (`_core.programs`)
+        self.step = step  # number of the last outermost captured call
+        self.stopped = stopped  # whether the user looks at a stop
+        self.capturing = capturing  # whether a captured call is running
+        self.swapped = swapped  # called with the path after code of that file was swapped or put back
+
+
+QUEUED, TRIAL, IN_FORCE, FAILED, WITHDRAWN = "queued", "trial", "in force", "failed", "withdrawn"
+
+
+class Transaction:
+    """Applies one plan. Its callbacks run on the training thread, the rest on the reload thread."""
+
+    def __init__(self, host: Host, path: str, texts: tuple[str, str], prepared: plan.Plan, started: float, needs_trial: bool) -> None:
+        self.host, self.path, self.texts, self.plan = host, path, texts, prepared
+        self.started, self.needs_trial = started, needs_trial
+        self.state = QUEUED
+        self.step = 0
+        self.ms = self.held_ms = 0.0
+        self.error: BaseException | None = None
+        self._on_failed: Callable[[], None] = lambda: None
+        self.changed = threading.Condition()
+        self._before = fingerprint.snapshot(host.programs()) if needs_trial else {}
+        self._at_swap: dict[int, int] = {}
+
+    def queue(self) -> None:
+        self.host.boundary.at_next_call(self._begin)
+
+    def withdraw(self) -> bool:
+        """Takes the transaction back before it began. False if it has begun."""
+        return self._claim(WITHDRAWN)
+
+    def begin_here(self) -> None:
+        """Swaps without a captured call: none is running, and none came."""
+        if self._claim(TRIAL):
+            self._swap(self.host.step() + 1)
+
+    def _claim(self, state: str) -> bool:
+        with self.changed:
+            if self.state != QUEUED:
+                return False
+            self.state = state
+            return True
+
+    def _begin(self, step: int) -> None:
+        if self._claim(TRIAL):
+            self._swap(step)
+
+    def _swap(self, step: int) -> None:
+        began = time.perf_counter()
+        try:
+            self.plan.patch.apply()
+        except Exception as error:  # an object that takes no new code or value; the patch has put everything back
+            self.error = error
+            self._become(FAILED)
+            return
+        self.step = step
+        self._at_swap = fingerprint.launches(self.host.programs()) if self.needs_trial else {}
+        if self.needs_trial:
+            self.host.boundary.trial(self._take_back)
+            self.host.boundary.on_success(self._keep)
+        now = time.perf_counter()
+        self.held_ms = (now - began) * 1e3
+        self.ms = (now - self.started) * 1e3
+        if not self.needs_trial:
+            self._become(IN_FORCE)
+
+    def _take_back(self, error: BaseException) -> None:
+        self.plan.patch.revert()
+        self.error = error
+        self._become(FAILED)
+
+    def settle(self, kept: Callable[[], None], failed: Callable[[], None]) -> None:
+        """Calls `kept` unless the trial has failed already; should it fail later, `failed` is called then, on the training thread."""
+        with self.changed:
+            if self.state != FAILED:
+                kept()
+                self._on_failed = failed
+
+    def _keep(self, step: int) -> None:
+        self._become(IN_FORCE)
+
+    def _become(self, state: str) -> None:
+        with self.changed:
+            self.state = state
+            if state == FAILED:
+                self._on_failed()
+            self.changed.notify_all()
+
+    def wait(self, *states: str, timeout: float) -> bool:
+        """Whether the transaction left all of these states within the time."""
+        with self.changed:
+            return self.changed.wait_for(lambda: self.state not in states, timeout)
+
+    def finish(self) -> None:
+        """After the swap, on the reload thread: what need not be done on the training thread's time."""
+        if self.state in (TRIAL, IN_FORCE):
+            self.plan.patch.sweep(self.plan.inner)
+        linecache.checkcache(self.path)
+        self.host.swapped(self.path)
+
+    def report(self) -> Report:
+        """The answer as things stand."""
+        if self.state == FAILED:
+            assert self.error is not None
+            again = f"; step {self.step} was made with the old code" if self.step else ""
+            return Report(report.REFUSED, self.path, self.step, [f"{report.failure(self.error, self.path)}: taken back{again}"])
+        answer = Report(report.APPLIED, self.path, self.step, list(self.plan.notes), report.changes_of(self.plan.edits))
+        answer.ms, answer.held_ms = self.ms, self.held_ms
+        if not self.needs_trial:
+            answer.outcome = report.UNCHANGED
+        elif self.state == IN_FORCE:
+            answer.patched, answer.total = fingerprint.patched(self._before, self._at_swap, self.host.programs())
+        elif self.state == QUEUED:
+            answer.pending, answer.step = True, self.host.step() + 1
+        return answer

@@ -1,0 +1,2 @@
+def scale(x: float) -> float:
+    return x * 2

@@ -1,0 +1,2 @@
+def scale(x: int) -> int:
+    return x * 2

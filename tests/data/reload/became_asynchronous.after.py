@@ -1,0 +1,2 @@
+async def rows(x):
+    return [x]

@@ -1,0 +1,2 @@
+def rows(x):
+    yield x

@@ -1,0 +1,3 @@
+def act(x):
+    y = abs(x)
+    return y

@@ -1,0 +1,2 @@
+def act(x):
+    return max(x, 0)

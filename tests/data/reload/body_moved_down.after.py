@@ -1,0 +1,7 @@
+def first(x):
+    extra = 1
+    return x + extra
+
+
+def second(x):
+    return x * 2

@@ -1,0 +1,9 @@
+class Layer:
+    width = 8
+    name: str = "a"
+
+    def area(self):
+        return self.width ** 2
+
+
+layer = Layer()

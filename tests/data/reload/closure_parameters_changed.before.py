@@ -1,0 +1,7 @@
+def make(k):
+    def add(x):
+        return x + k
+    return add
+
+
+one = make(1)

@@ -1,0 +1,5 @@
+def make(k):
+    j = 1
+    def add(x):
+        return x + k + j
+    return add, j

@@ -1,0 +1,6 @@
+# how much larger
+
+
+def scale(x):
+    # twice
+    return x * 2

@@ -1,0 +1,6 @@
+def width():
+    return 2
+
+
+def scale(x, k=width()):
+    return x * k

@@ -1,0 +1,9 @@
+def logged(function):
+    def inner(x):
+        return function(x)
+    return inner
+
+
+@logged
+def scale(x):
+    return x * 2

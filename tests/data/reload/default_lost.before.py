@@ -1,0 +1,2 @@
+def scale(x, k=2):
+    return x * k

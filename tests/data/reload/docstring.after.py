@@ -1,0 +1,3 @@
+def scale(x):
+    '''Twice as much.'''
+    return x * 2

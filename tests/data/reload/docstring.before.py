@@ -1,0 +1,3 @@
+def scale(x):
+    '''Doubles.'''
+    return x * 2

@@ -1,0 +1,6 @@
+import enum
+
+
+class Mode(enum.Enum):
+    TRAIN = 1
+    TEST = 2

@@ -1,0 +1,8 @@
+def scale(
+    x,
+    y,
+):
+    return (
+        x * 2
+        + y
+    )

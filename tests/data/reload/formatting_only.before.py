@@ -1,0 +1,2 @@
+def scale(x, y):
+    return (x * 2 + y)

@@ -1,0 +1,7 @@
+def rows(n):
+    for i in range(n):
+        yield i
+
+
+running = rows(3)
+next(running)

@@ -1,0 +1,2 @@
+def scale(x, *, k=2, j=5):
+    return x * k + j

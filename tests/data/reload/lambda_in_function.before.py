@@ -1,0 +1,5 @@
+def make():
+    return lambda x: x + 1
+
+
+held = make()

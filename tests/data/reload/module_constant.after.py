@@ -1,0 +1,5 @@
+RATE = 0.01
+
+
+def rate():
+    return RATE

@@ -1,0 +1,5 @@
+RATE = 0.1
+
+
+def rate():
+    return RATE

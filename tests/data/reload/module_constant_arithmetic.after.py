@@ -1,0 +1,5 @@
+RATE = 1e-3 * 4
+
+
+def rate():
+    return RATE

@@ -1,0 +1,2 @@
+SIZE = 3
+table = [0] * SIZE

@@ -1,0 +1,6 @@
+CONFIG = {"rate": 0.2, "steps": 10}
+alias = CONFIG
+
+
+def rate():
+    return alias["rate"]

@@ -1,0 +1,3 @@
+# a comment moves it
+scale = lambda x: x * 3
+table = {"scale": scale}

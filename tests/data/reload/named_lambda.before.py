@@ -1,0 +1,2 @@
+scale = lambda x: x * 2
+table = {"scale": scale}

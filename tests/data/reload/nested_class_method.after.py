@@ -1,0 +1,4 @@
+class Outer:
+    class Inner:
+        def value(self):
+            return 2

@@ -1,0 +1,5 @@
+class Layer:
+    __slots__ = ("width",)
+
+    def forward(self, x):
+        return x

@@ -1,0 +1,3 @@
+class Layer:
+    def forward(self, x):
+        return x

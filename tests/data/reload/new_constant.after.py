@@ -1,0 +1,5 @@
+RATE = 0.3
+
+
+def rate():
+    return RATE

@@ -1,0 +1,2 @@
+def rate():
+    return 0.1

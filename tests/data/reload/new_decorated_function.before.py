@@ -1,0 +1,5 @@
+import functools
+
+
+def scale(x):
+    return x * 2

@@ -1,0 +1,5 @@
+import no_such_module_anywhere
+
+
+def root(x):
+    return no_such_module_anywhere.sqrt(x)

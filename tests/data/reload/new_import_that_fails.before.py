@@ -1,0 +1,2 @@
+def root(x):
+    return x ** 0.5

@@ -1,0 +1,3 @@
+# Länge 长度
+def größe(x):
+    return "ö" * x

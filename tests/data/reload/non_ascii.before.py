@@ -1,0 +1,3 @@
+# Länge
+def größe(x):
+    return "ü" * x

@@ -1,0 +1,10 @@
+class Layer:
+    width = 4
+
+    @staticmethod
+    def half(x):
+        return x / 2
+
+    @classmethod
+    def wide(cls):
+        return cls.width * 1

@@ -1,0 +1,5 @@
+calls = []
+
+
+def scale(x):
+    return x * 2

@@ -1,0 +1,8 @@
+try:
+    import json as codec
+except ImportError:
+    codec = None
+
+
+def name():
+    return codec.__name__
