@@ -14,4 +14,6 @@ export default tseslint.config(
       'no-console': 'error',
     },
   },
+  // node:test awaits what `test` returns.
+  { files: ['tests/vscode/unit/*.ts'], rules: { '@typescript-eslint/no-floating-promises': 'off' } },
 );

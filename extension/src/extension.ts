@@ -20,7 +20,14 @@ import { WatchTree, type Node } from './watch/tree';
 
 const PYTHON: vscode.DocumentSelector = { language: 'python' };
 
-export function activate(context: vscode.ExtensionContext): void {
+/** What other extensions and the tests can reach. */
+export interface Api {
+  sessions: Sessions;
+  watches: WatchModel;
+  watchTree: WatchTree;
+}
+
+export function activate(context: vscode.ExtensionContext): Api {
   const sessions = new Sessions();
   const status = new StatusBar(sessions);
   const model = new WatchModel(context.workspaceState, sessions);
@@ -56,6 +63,7 @@ export function activate(context: vscode.ExtensionContext): void {
     command('dvm.showLog', () => log.show()),
     command('dvm.checkPython', () => guarded('check the interpreter', checkPython)),
   );
+  return { sessions, watches: model, watchTree: tree };
 }
 
 async function checkPython(): Promise<void> {

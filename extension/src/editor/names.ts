@@ -28,7 +28,8 @@ export function codeOnly(line: string): string {
     let end = i + quote.length;
     while (end < line.length && !line.startsWith(quote, end)) end += line[end] === '\\' ? 2 : 1;
     end = Math.min(end + quote.length, line.length);
-    out += ' '.repeat(end - i);
+    // The letters of f'...', rb'...' belong to the string.
+    out = out.replace(/(?<!\w)[rbfu]{1,2}$/i, (prefix) => ' '.repeat(prefix.length)) + ' '.repeat(end - i);
     i = end;
   }
   return out.padEnd(line.length);

@@ -112,8 +112,11 @@ async function framePlace(sessions: Sessions): Promise<Place | undefined> {
     item.session,
   );
   const frame = answer.stackFrames.find((f) => f.id === item.frameId);
-  return frame?.source?.path ? { path: frame.source.path, line: frame.line } : undefined;
+  return frame?.source?.path ? { path: localPath(frame.source.path), line: frame.line } : undefined;
 }
+
+/** In a remote window the editor turns the paths in an adapter's answers into URIs. */
+const localPath = (path: string): string => (/^[\w-]{2,}:\/\//.test(path) ? vscode.Uri.parse(path).fsPath : path);
 
 const RATES = [1, 10, 100, 1000];
 

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import * as vscode from 'vscode';
+import type { Tests } from './groups';
+import { api, started, stoppedAt, trainFile, until } from './session';
+
+/** Description of the row of an expression in the Tensor Watch view. */
+async function row(expression: string): Promise<string> {
+  const { watchTree } = await api();
+  const node = watchTree.getChildren().find((n) => n.kind === 'watch' && n.definition.expression === expression);
+  return node ? String(watchTree.getTreeItem(node).description) : '';
+}
+
+async function facts(expression: string): Promise<Record<string, string>> {
+  const { watchTree } = await api();
+  const node = watchTree.getChildren().find((n) => n.kind === 'watch' && n.definition.expression === expression);
+  const children = node ? watchTree.getChildren(node) : [];
+  return Object.fromEntries(children.flatMap((n) => (n.kind === 'fact' ? [[n.name, n.value]] : [])));
+}
+
+export const watch: Tests = {
+  'a watch set before the session gets samples: type, statistic, sparkline, step': async () => {
+    const { watches } = await api();
+    await watches.add({ expression: 'h' });
+    assert.equal(await row('h'), 'waiting for its line to run');
+    await started();
+    const text = await until('samples', async () =>
+      /^f32\[4,3\] {3}μ \S+ {2}σ \S+ {3}[▁▂▃▄▅▆▇█]{5,10} {3}step \d+$/.exec(await row('h')),
+    );
+    assert.ok(text);
+    const found = await facts('h');
+    assert.deepEqual(Object.keys(found), [
+      'type',
+      'min',
+      'max',
+      'mean',
+      'std',
+      'zeros',
+      'NaN',
+      '+Inf',
+      '-Inf',
+      'history',
+      'sampled',
+    ]);
+    assert.equal(found['NaN'], '0 of 12');
+  },
+
+  'NaN is said in words with its first step; the icon has the error colour': async () => {
+    const { watches, watchTree } = await api();
+    await watches.add({ expression: 'nanny' });
+    await started();
+    await until('NaN', async () => (await row('nanny')).includes('NaN 2, +Inf 1 of 12'));
+    assert.equal((await facts('nanny'))['first not finite'], 'step 8');
+    const node = watchTree.getChildren()[0];
+    const item = node && watchTree.getTreeItem(node);
+    assert.equal((item?.iconPath as vscode.ThemeIcon).id, 'circle-filled');
+    assert.match(item?.accessibilityInformation?.label ?? '', /^nanny, not finite/);
+  },
+
+  'a placeholder row has the reason; a refused watch says why': async () => {
+    const { watches } = await api();
+    await watches.add({ expression: 'slow' });
+    await watches.add({ expression: 'bad' });
+    await started();
+    await until('the placeholder', async () =>
+      /^f32\[4,3\] {3}copy timed out \(100 ms\): shape only {3}step/.test(await row('slow')),
+    );
+    await until('the refusal', async () => (await row('bad')) === 'no instruction makes bad');
+  },
+
+  'rates are kept and told to the adapter; removing stops the samples': async () => {
+    const { watches } = await api();
+    await watches.add({ expression: 'h', everyN: 1 });
+    await started();
+    const key = watches.all()[0]?.key ?? '';
+    await until('samples', () => watches.seriesOf(key)?.last);
+    await watches.setRate([key], 10);
+    const series = watches.seriesOf(key);
+    const before = series?.samples ?? 0;
+    await until(
+      'samples at the new rate',
+      () => series && series.samples >= before + 3 && series.last && series.last.step % 10 === 0,
+    );
+    assert.equal((await facts('h'))['sampled'], 'every 10 launches');
+    await watches.remove([key]);
+    assert.equal(watches.all().length, 0);
+    assert.equal(await row('h'), '');
+  },
+
+  'the same watch is not added twice': async () => {
+    const { watches } = await api();
+    await watches.add({ expression: 'h', path: '/w/a.py', line: 3 });
+    await watches.add({ expression: 'h', path: '/w/a.py', line: 3 });
+    await watches.add({ expression: 'h', path: '/w/a.py', line: 4 });
+    assert.deepEqual(
+      watches.all().map((d) => d.line),
+      [3, 4],
+    );
+  },
+
+  'a variable is watched at the line of its frame': async () => {
+    const { watches } = await api();
+    await stoppedAt(7);
+    await vscode.commands.executeCommand('dvm.watch.addVariable', { variable: { name: 'h', evaluateName: 'h' } });
+    const [definition] = watches.all();
+    assert.deepEqual([definition?.expression, definition?.path, definition?.line], ['h', trainFile().fsPath, 7]);
+  },
+
+  'the name at the cursor is watched at its line; a selection as it is': async () => {
+    const { watches } = await api();
+    const editor = await vscode.window.showTextDocument(trainFile());
+    editor.selection = new vscode.Selection(6, 14, 6, 14);
+    await vscode.commands.executeCommand('dvm.watch.addSelection');
+    editor.selection = new vscode.Selection(6, 13, 6, 21);
+    await vscode.commands.executeCommand('dvm.watch.addSelection');
+    assert.deepEqual(
+      watches.all().map((d) => [d.expression, d.line]),
+      [
+        ['h', 7],
+        ['h * rate', 7],
+      ],
+    );
+  },
+
+  'a watch for the clipboard has all digits': async () => {
+    const { watches, watchTree } = await api();
+    await watches.add({ expression: 'h' });
+    await stoppedAt(7);
+    await until('samples', () => watches.seriesOf(watches.all()[0]?.key ?? '')?.last);
+    await vscode.commands.executeCommand('dvm.watch.copy', watchTree.getChildren()[0]);
+    const text = await vscode.env.clipboard.readText();
+    assert.match(text, /^h\tstep \d+\ncount\t12\nmin\t-?\d\.\d{6,}\n/);
+  },
+};

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { expressionAt, namesIn } from '../../../extension/src/editor/names';
+
+const names = (line: string): string[] => namesIn(line).map((n) => n.text);
+
+test('names of a line, without calls, keywords, strings, comments and keyword arguments', () => {
+  assert.deepEqual(names('    h = softmax(scores, axis=-1)  # h is "h"'), ['h', 'scores']);
+  assert.deepEqual(names("x = self.w1 @ f'{y}' + z"), ['x', 'self.w1', 'z']);
+  assert.deepEqual(names('loss = h.sum() if ok else None'), ['loss', 'h', 'ok']);
+  assert.deepEqual(names('a == b'), ['a', 'b']);
+  assert.deepEqual(names('"""doc h"""'), []);
+  assert.deepEqual(names('s = "it\\"s h" + t'), ['s', 't']);
+});
+
+test('positions are those of the line', () => {
+  assert.deepEqual(namesIn('y = "…" + w'), [
+    { text: 'y', start: 0, end: 1 },
+    { text: 'w', start: 10, end: 11 },
+  ]);
+});
+
+test('a hover takes the dotted name up to the word under it', () => {
+  const line = 'y = self.layer.w1(x)  # note';
+  assert.equal(expressionAt(line, 9)?.text, 'self.layer');
+  assert.equal(expressionAt(line, 15)?.text, 'self.layer.w1');
+  assert.equal(expressionAt(line, 5)?.text, 'self');
+  assert.equal(expressionAt(line, 24), undefined);
+  assert.equal(expressionAt('for i in range(3):', 1), undefined);
+});
