@@ -60,7 +60,7 @@ void micro_tile(const float* a, const float* b, int64_t panel_stride, int64_t k,
     for (int p = 0; p < Panels; ++p)
       for (int v = 0; v < Vectors; ++v) memcpy(&bv[p * Vectors + v], b + p * panel_stride + i * kPanel + v * kVf, sizeof(Vf));
     for (int r = 0; r < Rows; ++r) {
-      const Vf av = Vf{} + a[r * kScratchRow + i];
+      const Vf av = a[r * kScratchRow + i] - Vf{};  // x - 0 is x: a plain broadcast
       for (int v = 0; v < kWide; ++v) acc[r][v] = multiply_add(av, bv[v], acc[r][v]);
     }
   }

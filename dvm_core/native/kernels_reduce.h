@@ -24,7 +24,7 @@ struct Lanes {
   V part[kParts];
 
   DVM_INLINE void set(T x) {
-    for (int p = 0; p < kParts; ++p) part[p] = V{} + x;
+    for (int p = 0; p < kParts; ++p) part[p] = x - V{};  // x - 0 is x, -0 included
   }
   DVM_INLINE void load(const T* from) {
     for (int p = 0; p < kParts; ++p) memcpy(&part[p], from + p * (kLaneBytes<T> / int(sizeof(T))), sizeof(V));

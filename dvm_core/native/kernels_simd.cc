@@ -108,8 +108,10 @@ constexpr void add_unary(Builder& b) {
   b.unary<IsFinite, F32, F64>(Op::kIS_FINITE);
   b.unary<True, I8, U8, I32, I64, B8>(Op::kIS_FINITE);
   b.unary<LogicalNot, B8>(Op::kLOGICAL_NOT);
-  b.unary<Sin, F32, F64>(Op::kSIN);
-  b.unary<Cos, F32, F64>(Op::kCOS);
+  b.unary<Sin, F64>(Op::kSIN);
+  b.unary<Cos, F64>(Op::kCOS);
+  b.k.unary[int(Op::kSIN)][int(DType::kF32)] = map_trig<0>;
+  b.k.unary[int(Op::kCOS)][int(DType::kF32)] = map_trig<1>;
 
   // By item size: COPY of every dtype, and the roundings of integers, which are integers already.
   constexpr Unary copies[] = {nullptr, copy<uint8_t>, copy<uint16_t>, nullptr, copy<uint32_t>, nullptr, nullptr, nullptr, copy<uint64_t>};
