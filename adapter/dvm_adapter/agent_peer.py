@@ -1,0 +1,216 @@
+"""The tensor engine's side: a loopback server the agents in debugged processes connect to, and one peer per agent."""
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from dvm_wire import HEADER, WireError, body_length, decode, encode, new_token, token_matches
+
+from .errors import PeerGone, RequestError
+from .log import Log
+
+Message = dict[str, Any]
+
+HELLO_TIMEOUT = 5.0  # seconds a connection may take to say who it is
+HELLO_LIMIT = 64 << 10  # bytes of that first frame, from a peer that has not shown a token yet
+ANSWER_TIMEOUT = 30.0
+
+
+async def read_frame(reader: asyncio.StreamReader, limit: int | None = None) -> Message | None:
+    """The next frame's object, None at the end of the stream. Raises WireError."""
+    body = await read_body(reader, limit)
+    if body is None:
+        return None
+    return decode(body) if len(body) < 1 << 20 else await asyncio.to_thread(decode, body)
+
+
+async def read_body(reader: asyncio.StreamReader, limit: int | None = None) -> bytes | None:
+    try:
+        length = body_length(await reader.readexactly(HEADER.size))
+        if limit is not None and length > limit:
+            raise WireError(f"the first frame has {length} bytes, at most {limit} are read from a stranger")
+        return await reader.readexactly(length)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+
+
+class AgentPeer:
+    """The agent in one debugged process. The loop's thread only."""
+
+    def __init__(self, hello: Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, log: Log) -> None:
+        self.hello = hello
+        self.pid = int(hello.get("pid") or 0)
+        self.gone = False
+        self.on_event: Callable[[Message], None] = lambda event: None
+        self.on_gone: Callable[[], None] = lambda: None
+        self._reader, self._writer, self._log = reader, writer, log
+        self._last = 0
+        self._waiting: dict[int, asyncio.Future[Message]] = {}
+
+    def send(self, command: str, **arguments: Any) -> asyncio.Future[Message]:
+        """Sends a command at once, in the order of the calls; the future gets the whole answer. PeerGone if the agent goes first."""
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        if self.gone:
+            future.set_exception(PeerGone("the program's tensor engine has gone"))
+            future.exception()
+            return future
+        self._last += 1
+        message = {**arguments, "id": self._last, "cmd": command}
+        self._log.message("->", "agent", message)
+        self._writer.write(encode(message))
+        self._waiting[self._last] = future
+        return future
+
+    async def ask(self, command: str, *, timeout: float | None = ANSWER_TIMEOUT, **arguments: Any) -> Message:
+        """The answer to a command. Raises RequestError with the agent's words when it refuses, or when none comes within `timeout` s."""
+        future = self.send(command, **arguments)
+        try:
+            answer = await asyncio.wait_for(future, timeout)
+        except (TimeoutError, asyncio.TimeoutError):
+            late = f"the program did not answer {command!r} within {timeout:.0f} s: it may be busy in a long native call"
+            raise RequestError(late) from None
+        if not answer.get("ok"):
+            raise RequestError(str(answer.get("error") or f"{command} failed in the program"))
+        return answer
+
+    async def run(self) -> None:
+        """Reads until the agent is gone. Events go to `on_event` in order, before any answer that was sent after them."""
+        try:
+            while (message := await read_frame(self._reader)) is not None:
+                self._log.message("<-", "agent", message)
+                if "re" in message:
+                    future = self._waiting.pop(message["re"], None)
+                    if future and not future.done():
+                        future.set_result(message)
+                elif isinstance(message.get("ev"), str):
+                    self.on_event(message)
+        except WireError as error:
+            self._log.note(f"agent {self.pid}: {error}")
+        finally:
+            self.gone = True
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(PeerGone("the program's tensor engine has gone"))
+                    future.exception()
+            self._waiting.clear()
+            self._writer.close()
+            self.on_gone()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class AgentServer:
+    """Accepts agents that know the token, and relays a child session's adapter to the agent of its process.
+
+    A child process inherits the address of the first adapter; its own session runs in another adapter, which connects here, names the
+    process, and gets that agent's frames from then on."""
+
+    def __init__(self, log: Log) -> None:
+        self.token = new_token()
+        self.address = ""
+        # Takes an agent (returns True) or leaves it for a child's adapter to ask for.
+        self.take: Callable[[AgentPeer], bool] = lambda agent: False
+        self._log = log
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._left: dict[int, tuple[Message, asyncio.StreamReader, asyncio.StreamWriter]] = {}
+        self._wanted: dict[int, asyncio.Future[tuple[Message, asyncio.StreamReader, asyncio.StreamWriter]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(writer)
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            hello = await asyncio.wait_for(read_frame(reader, HELLO_LIMIT), HELLO_TIMEOUT)
+            if hello is None or not token_matches(self.token, hello.get("token")) or not isinstance(hello.get("pid"), int):
+                self._log.note("a connection without the right token was closed")
+                return
+            if hello.get("type") == "relay":
+                await self._relay(hello["pid"], reader, writer)
+            elif hello.get("type") == "hello":
+                await self._agent(hello, reader, writer)
+        except (TimeoutError, asyncio.TimeoutError, WireError, ConnectionError) as error:
+            self._log.note(f"a connection was closed: {error!r}")
+        finally:
+            self._connections.discard(writer)
+            writer.close()
+
+    async def _agent(self, hello: Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        wanted = self._wanted.pop(hello["pid"], None)
+        if wanted is None:
+            peer = AgentPeer(hello, reader, writer, self._log)
+            if self.take(peer):
+                await peer.run()
+                return
+            wanted = self._wanted[hello["pid"]] = asyncio.get_running_loop().create_future()
+            self._left[hello["pid"]] = (hello, reader, writer)
+        elif not wanted.done():
+            wanted.set_result((hello, reader, writer))
+        # A relay reads and writes from now on; the connection lasts until the agent's stream or the relay ends.
+        await writer.wait_closed()
+
+    async def _relay(self, pid: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        left = self._left.pop(pid, None)
+        if left is None:
+            future = self._wanted.setdefault(pid, asyncio.get_running_loop().create_future())
+            left = await future
+        else:
+            self._wanted.pop(pid, None)
+        hello, agent_reader, agent_writer = left
+        writer.write(encode({**hello, "token": ""}))
+        try:
+            await asyncio.gather(_copy(agent_reader, writer), _copy(reader, agent_writer))
+        finally:
+            agent_writer.close()
+
+    def offer_again(self) -> None:
+        """Asks `take` once more about the agents left over: which process is the session's own may be known only now."""
+        for pid, (hello, reader, writer) in list(self._left.items()):
+            peer = AgentPeer(hello, reader, writer, self._log)
+            if self.take(peer):
+                del self._left[pid]
+                self._wanted.pop(pid, None)
+                task = asyncio.ensure_future(peer.run())
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._connections):
+            writer.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Frames from one side to the other until either ends; then the other is closed too."""
+    try:
+        while (body := await read_body(reader)) is not None:
+            writer.write(HEADER.pack(len(body)) + body)
+            await writer.drain()
+    except (WireError, ConnectionError):
+        pass
+    finally:
+        writer.close()
+
+
+async def connect_relay(address: str, token: str, pid: int, log: Log) -> AgentPeer:
+    """The agent of process `pid`, through the adapter it reports to; waits until that process has one. Raises RequestError."""
+    host, _, port = address.rpartition(":")
+    try:
+        reader, writer = await asyncio.open_connection(host, int(port))
+    except (OSError, ValueError) as error:
+        raise RequestError(f"the first session's adapter at {address} cannot be reached: {error}") from None
+    writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    writer.write(encode({"type": "relay", "token": token, "pid": pid}))
+    hello = await read_frame(reader, HELLO_LIMIT)
+    if hello is None:
+        writer.close()
+        raise PeerGone("the first session has ended")
+    return AgentPeer(hello, reader, writer, log)

@@ -1,0 +1,288 @@
+"""Line and function breakpoints: one list for the client, its parts for two engines.
+
+A line goes to debugpy if it may stop in the forward pass, and always to the agent, which stops where Python is not on that line itself:
+in backward instructions and in programs that run without their Python body."""
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .agent_peer import AgentPeer
+from .channel import Message
+from .errors import RequestError
+from .registry import Body, request
+
+if TYPE_CHECKING:
+    from .session import Session
+
+MODES: tuple[Message, ...] = (
+    {"mode": "forward", "label": "Forward", "description": "Stop when the line runs", "appliesTo": ["source"]},
+    {"mode": "backward", "label": "Backward", "description": "Stop in the gradient of the line", "appliesTo": ["source"]},
+    {"mode": "both", "label": "Forward and backward", "description": "Stop in the line and in its gradient", "appliesTo": ["source"]},
+)
+_MODES = tuple(mode["mode"] for mode in MODES)
+
+# debugpy's own syntax, since its users know it; a bare number means "on that hit".
+HIT_CONDITION = re.compile(r"\s*(==|>=|<=|>|<|%)?\s*\d+\s*")
+HIT_SYNTAX = "a hit count is a number, or ==, >, >=, <, <= or % and a number"
+
+Key = tuple[int, int]  # line and column, as the client asked
+
+
+@dataclass
+class Breakpoint:
+    """One line as asked for, and what each engine says about it."""
+
+    id: int
+    path: str
+    asked: Message
+    mode: str = "forward"
+    refused: str = ""  # a mistake in the request: no engine gets it
+    python: Message = field(default_factory=dict)  # debugpy's answer
+    tensor: Message = field(default_factory=dict)  # the agent's
+    hit: bool = False
+    reported: bool = False  # the client believes it verified
+
+    @property
+    def forward(self) -> bool:
+        return self.mode in ("forward", "both")
+
+    def shown(self) -> Message:
+        """As the client sees it: verified if either engine has bound it."""
+        line = self.asked.get("line")
+        shown: Message = {"id": self.id, "line": line, "source": {"path": self.path}}
+        if self.refused:
+            return {**shown, "verified": False, "reason": "failed", "message": self.refused}
+        for name in ("line", "endLine", "column", "endColumn"):
+            if self.forward and self.python.get(name) is not None:
+                shown[name] = self.python[name]
+        verified = bool((self.forward and self.python.get("verified")) or self.tensor.get("verified") or self.hit)
+        messages = [self.tensor.get("message") if self.tensor.get("verified") or not self.forward else None]
+        if not verified:
+            messages.append(self.python.get("message") if self.forward else None)
+        message = "; ".join(str(text) for text in messages if text)
+        if not verified and not message:
+            message = "waits for a captured function of this file to run" if self.mode != "forward" else ""
+        shown["verified"] = verified
+        if message:
+            shown["message"] = message
+        if not verified:
+            shown["reason"] = "pending"
+        self.reported = verified
+        return shown
+
+    def for_agent(self) -> Message:
+        asked = self.asked
+        return {"id": self.id, "path": self.path, "line": asked.get("line"), "mode": self.mode, "condition": asked.get("condition"),
+                "hitCondition": asked.get("hitCondition"), "logMessage": asked.get("logMessage")}
+
+
+class Breakpoints:
+    """All breakpoints of the session, by their identity: file, line and column. Conditions may change without a new id."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._next = 1
+        self._files: dict[str, dict[Key, Breakpoint]] = {}
+        self._by_id: dict[int, Breakpoint] = {}
+        self._from_python: dict[int, int] = {}  # debugpy's id -> ours
+        self._ours_alone: set[int] = set()  # ids of instruction breakpoints
+        self.instructions: list[Message] = []
+        self.filters: list[str] = []
+
+    def new_id(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    # ---- the client's list
+    async def set_lines(self, arguments: Body) -> list[Message]:
+        """`setBreakpoints`: replaces a file's list. Answers in the order asked, ids of unchanged lines kept."""
+        source = arguments.get("source") or {}
+        path = source.get("path")
+        wanted = arguments.get("breakpoints")
+        if wanted is None:
+            wanted = [{"line": line} for line in arguments.get("lines") or []]
+        if not path:
+            return [] if not wanted else await self._only_python(arguments)
+        before = self._files.get(path, {})
+        points = [self._point(path, asked, before) for asked in wanted]
+        self._files[path] = {self._key(point.asked): point for point in points}
+        kept = {point.id for point in points}
+        for point in before.values():
+            if point.id not in kept:
+                self._by_id.pop(point.id, None)
+        # Both engines' requests leave in this order, without a wait between them; only the answers are waited for.
+        python = self._ask_python(path, arguments, points)
+        tensor = self._ask_agent()
+        await python
+        await tensor
+        return [point.shown() for point in points]
+
+    @staticmethod
+    def _key(asked: Message) -> Key:
+        return int(asked.get("line") or 0), int(asked.get("column") or 0)
+
+    def _point(self, path: str, asked: Message, before: dict[Key, Breakpoint]) -> Breakpoint:
+        known = before.get(self._key(asked))
+        point = Breakpoint(known.id if known else self.new_id(), path, asked)
+        if known:
+            point.hit, point.tensor = known.hit, known.tensor
+        mode = asked.get("mode") or "forward"
+        hits = asked.get("hitCondition")
+        if mode not in _MODES:
+            point.refused = f"unknown breakpoint mode {mode!r}; known: {', '.join(_MODES)}"
+        elif hits and not HIT_CONDITION.fullmatch(str(hits)):
+            point.refused = f"{HIT_SYNTAX}; this is {hits!r}"
+        else:
+            point.mode = mode
+        self._by_id[point.id] = point
+        return point
+
+    async def _only_python(self, arguments: Body) -> list[Message]:
+        """A source without a path, such as one debugpy made up: the agent has no lines in it."""
+        body = await self._session.python.ask("setBreakpoints", arguments)
+        return [{**answer, "id": self.new_id()} for answer in body.get("breakpoints") or []]
+
+    def _ask_python(self, path: str, arguments: Body, points: list[Breakpoint]) -> asyncio.Future[None]:
+        mine = [point for point in points if point.forward and not point.refused]
+        asked = [{key: value for key, value in point.asked.items() if key != "mode"} for point in mine]
+        forwarded = {key: value for key, value in arguments.items() if key != "lines"}
+        request = self._session.python.request(
+            "setBreakpoints", {**forwarded, "source": {**(arguments.get("source") or {}), "path": path}, "breakpoints": asked})
+
+        async def answer() -> None:
+            response = await request
+            if not response.get("success"):
+                raise RequestError(response.get("message") or "debugpy refused the breakpoints")
+            answers = (response.get("body") or {}).get("breakpoints") or []
+            for point, given in zip(mine, answers):  # noqa: B905 - debugpy answers one for one
+                point.python = given
+                if isinstance(given.get("id"), int):
+                    self._from_python[given["id"]] = point.id
+
+        return asyncio.ensure_future(answer())
+
+    def _ask_agent(self) -> asyncio.Future[None]:
+        if not self._session.has_agent:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            done.set_result(None)
+            return done
+        return asyncio.ensure_future(self._agent_answer(self._send_lines(self._session.tensors)))
+
+    def _send_lines(self, agent: AgentPeer) -> asyncio.Future[Message]:
+        lines = [point.for_agent() for points in self._files.values() for point in points.values() if not point.refused]
+        return agent.send("breakpoints", lines=lines)
+
+    async def _agent_answer(self, sent: asyncio.Future[Message]) -> None:
+        """Takes in what the agent says; an agent that fails leaves the lines to debugpy."""
+        try:
+            answer = await asyncio.wait_for(sent, 10)
+        except (RequestError, TimeoutError, asyncio.TimeoutError) as error:
+            self._session.log.note(f"the agent did not take the breakpoints: {error!r}")
+            return
+        if not answer.get("ok"):
+            self._session.log.note(f"the agent did not take the breakpoints: {answer.get('error')}")
+        for result in answer.get("results") or []:
+            point = self._by_id.get(result.get("id"))
+            if point is not None:
+                point.tensor = result
+
+    # ---- a new agent
+    def tell(self, agent: AgentPeer) -> None:
+        """Everything in force, to an agent that has just connected. Changes in what is verified become events."""
+        agent.send("filters", names=self.filters)
+        sent = self._send_lines(agent)
+        if self.instructions:
+            agent.send("instructionBreakpoints", items=self.instructions)
+        self._session.spawn(self._told(sent))
+
+    async def _told(self, sent: asyncio.Future[Message]) -> None:
+        await self._agent_answer(sent)
+        for points in self._files.values():
+            for point in points.values():
+                if not point.refused and not point.reported and point.tensor.get("verified"):
+                    self._session.event("breakpoint", {"reason": "changed", "breakpoint": point.shown()})
+
+    async def renew(self, path: str) -> None:
+        """After new code is in force in a file: both engines bind its lines again."""
+        points = list(self._files.get(path, {}).values())
+        if not points:
+            return
+        python = self._ask_python(path, {"source": {"path": path}}, points)
+        tensor = self._ask_agent()
+        before = [point.reported for point in points]
+        await python
+        await tensor
+        for point, was in zip(points, before):  # noqa: B905
+            shown = point.shown()
+            if shown["verified"] != was or shown["line"] != point.asked.get("line"):
+                self._session.event("breakpoint", {"reason": "changed", "breakpoint": shown})
+
+    # ---- what the engines report later
+    def python_changed(self, body: Message) -> Message | None:
+        """debugpy's `breakpoint` event in our ids; None if it is about one the client does not have."""
+        given = body.get("breakpoint") or {}
+        ours = self._from_python.get(given.get("id", -1))
+        if ours is None:
+            return None
+        point = self._by_id.get(ours)
+        if point is None:
+            return {**body, "breakpoint": {**given, "id": ours}}
+        point.python = {**point.python, **given}
+        return {**body, "breakpoint": point.shown()}
+
+    def tensor_bound(self, event: Message) -> Message | None:
+        """The agent's `bound`: a line has met a captured program."""
+        point = self._by_id.get(event.get("id", -1))
+        if point is None:
+            if event.get("id") in self._ours_alone:
+                return {key: event[key] for key in ("id", "verified", "message") if key in event}
+            return None
+        known = point.tensor.get("message"), point.reported
+        point.tensor = {**point.tensor, **event}
+        shown = point.shown()
+        return shown if known != (point.tensor.get("message"), point.reported) else None
+
+    def verified_by_hit(self, ids: list[int]) -> list[Message]:
+        """Breakpoints that have just stopped the program and that the client holds for unverified."""
+        changed = []
+        for number in ids:
+            point = self._by_id.get(number)
+            if point is not None and not point.reported:
+                point.hit = True
+                changed.append(point.shown())
+        return changed
+
+    def with_our_ids(self, stopped: Message) -> Message:
+        """debugpy's `stopped` with our breakpoint ids."""
+        ids = stopped.get("hitBreakpointIds")
+        if not ids:
+            return stopped
+        return {**stopped, "hitBreakpointIds": [self._from_python[number] for number in ids if number in self._from_python]}
+
+    def map_python(self, answers: list[Message]) -> list[Message]:
+        """debugpy's breakpoints that are no lines (functions), in our ids."""
+        shown = []
+        for answer in answers:
+            if isinstance(answer.get("id"), int):
+                answer = {**answer, "id": self._from_python.setdefault(answer["id"], self.new_id())}
+            shown.append(answer)
+        return shown
+
+    def alone(self, number: int) -> None:
+        """Remembers an id of a breakpoint that only the agent knows."""
+        self._ours_alone.add(number)
+
+
+@request("setBreakpoints", supportsConditionalBreakpoints=True, supportsHitConditionalBreakpoints=True, supportsLogPoints=True,
+         breakpointModes=list(MODES))
+async def set_breakpoints(session: Session, arguments: Body) -> Body:
+    return {"breakpoints": await session.breakpoints.set_lines(arguments)}
+
+
+@request("setFunctionBreakpoints", supportsFunctionBreakpoints=True)
+async def set_function_breakpoints(session: Session, arguments: Body) -> Body:
+    body: dict[str, Any] = await session.python.ask("setFunctionBreakpoints", arguments)
+    return {"breakpoints": session.breakpoints.map_python(body.get("breakpoints") or [])}

@@ -1,0 +1,116 @@
+"""Launch and attach arguments: what is ours in them, checked, and what debugpy gets."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dvm_wire import ENV_ADDRESS, ENV_LAUNCHED, ENV_TOKEN
+
+from .errors import RequestError
+
+HOT_RELOAD = ("onSave", "manual", "off")
+CAPTURE = ("breakpoint", "watched", "all")
+
+# name: (type, default, allowed values or smallest number)
+_SETTINGS: dict[str, tuple[type, Any, Any]] = {
+    "device": (str, "cpu", None),
+    "capture": (str, "breakpoint", CAPTURE),
+    "sampleEvery": (int, 100, 1),
+    "snapshotMaxBytes": (int, 1 << 20, 0),
+    "snapshotTimeoutMs": (int, 100, 1),
+    "hotReload": (str, "onSave", HOT_RELOAD),
+}
+
+
+def read_settings(given: Any) -> dict[str, Any]:
+    """The `dvm` object with defaults filled in. Raises RequestError for an unknown name or a value out of its range."""
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise RequestError(f'"dvm" in the launch configuration must be an object, not {given!r}', show=True)
+    for name in given:
+        if name not in _SETTINGS:
+            raise RequestError(f'unknown setting "dvm.{name}" in the launch configuration; known: {", ".join(_SETTINGS)}', show=True)
+    settings = {}
+    for name, (kind, default, allowed) in _SETTINGS.items():
+        value: Any = given.get(name, default)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise RequestError(f'"dvm.{name}" must be a {"whole number" if kind is int else "string"}, not {value!r}', show=True)
+        if isinstance(allowed, tuple) and value not in allowed:
+            raise RequestError(f'"dvm.{name}" is {value!r}; allowed: {", ".join(allowed)}', show=True)
+        if kind is int and value < allowed:
+            raise RequestError(f'"dvm.{name}" is {value}; it must be at least {allowed}', show=True)
+        settings[name] = value
+    return settings
+
+
+@dataclass
+class Config:
+    """What the session was started with."""
+
+    launched: bool = False
+    no_debug: bool = False
+    settings: dict[str, Any] = field(default_factory=lambda: read_settings({}))
+    arguments: dict[str, Any] = field(default_factory=dict)  # as the client gave them
+    connect: tuple[str, int] | None = None  # a debugpy that already listens
+    child: int | None = None  # process id of a child session's process
+    relay: dict[str, Any] | None = None  # address and token of the first session's wire server
+
+    @classmethod
+    def read(cls, command: str, arguments: dict[str, Any]) -> Config:
+        """Raises RequestError for what cannot be meant."""
+        config = cls(launched=command == "launch", settings=read_settings(arguments.get("dvm")), arguments=arguments)
+        config.no_debug = bool(arguments.get("noDebug"))
+        if command == "attach":
+            config.connect = _address(arguments.get("connect"), arguments.get("host"), arguments.get("port"))
+            child = arguments.get("subProcessId")
+            config.child = child if isinstance(child, int) else None
+            relay = arguments.get("dvmRelay")
+            config.relay = relay if isinstance(relay, dict) else None
+            if config.connect is None and not any(arguments.get(name) for name in ("processId", "listen")):
+                raise RequestError('attach needs "connect": {"host": ..., "port": ...}, or "processId", or "listen"', show=True)
+        return config
+
+
+def _address(connect: Any, host: Any, port: Any) -> tuple[str, int] | None:
+    if connect is None:
+        connect = {"host": host, "port": port} if port is not None else None
+    if connect is None:
+        return None
+    if not isinstance(connect, Mapping):
+        raise RequestError(f'"connect" must be an object with host and port, not {connect!r}', show=True)
+    number = connect.get("port")
+    if isinstance(number, str) and number.isdigit():
+        number = int(number)
+    if not isinstance(number, int) or not 0 < number < 65536:
+        raise RequestError(f'"connect.port" must be a port number, not {connect.get("port")!r}', show=True)
+    return str(connect.get("host") or "127.0.0.1"), number
+
+
+def for_debugpy(config: Config, environment: Mapping[str, str]) -> dict[str, Any]:
+    """debugpy's arguments. environment: what the program needs to find us; only a launched program gets it this way."""
+    arguments = {key: value for key, value in config.arguments.items() if key not in ("dvm", "dvmRelay")}
+    # debugpy takes the type as a word of its own; its autoReload re-executes modules, which would fight our hot reload.
+    arguments["type"] = "python"
+    arguments["autoReload"] = {"enable": False}
+    if config.launched:
+        given = arguments.get("env")
+        if given is not None and not isinstance(given, Mapping):
+            raise RequestError(f'"env" must be an object of names and strings, not {given!r}', show=True)
+        arguments["env"] = {**(given or {}), **environment}
+        if not arguments.get("python") and isinstance(arguments.get("pythonPath"), str):
+            arguments["python"] = [arguments.pop("pythonPath")]
+        for name in ("program", "cwd"):
+            if isinstance(arguments.get(name), str):
+                arguments[name] = os.path.expanduser(arguments[name])
+    return arguments
+
+
+def environment_for(config: Config, address: str, token: str) -> dict[str, str]:
+    """The variables that lead a program's agent to this adapter."""
+    variables = {ENV_ADDRESS: address, ENV_TOKEN: token, "DVM_DEVICE": config.settings["device"]}
+    if config.launched:
+        variables[ENV_LAUNCHED] = "1"
+    return variables

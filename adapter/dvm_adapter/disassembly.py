@@ -1,0 +1,92 @@
+"""The Disassembly view and breakpoints on instructions."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .addresses import address, parse
+from .breakpoints import HIT_CONDITION, HIT_SYNTAX
+from .channel import Message
+from .errors import RequestError
+from .registry import Body, Needs, request
+from .stack import source_of
+
+if TYPE_CHECKING:
+    from .session import Session
+
+MOST = 100_000
+
+
+@request("disassemble", needs=Needs.AGENT, supportsDisassembleRequest=True)
+async def disassemble(session: Session, arguments: Body) -> Body:
+    """Exactly `instructionCount` entries: what lies before the first or after the last instruction is marked invalid."""
+    count = int(arguments.get("instructionCount") or 0)
+    if not 0 <= count <= MOST:
+        raise RequestError(f"instructionCount is {count}; it must be in 0..{MOST}")
+    program, base = parse(arguments.get("memoryReference"), arguments.get("offset") or 0)
+    first = base + int(arguments.get("instructionOffset") or 0)
+    start, end = max(first, 0), max(first + count, 0)
+    known: dict[int, Message] = {}
+    if end > start:
+        told = await session.tensors.ask("disassemble", program=program, offset=start, count=end - start)
+        known = {entry["index"]: entry for entry in told.get("instructions") or []}
+    shown = []
+    place: tuple[str, int] | None = None
+    for index in range(first, first + count):
+        entry = known.get(index)
+        if entry is None:
+            shown.append({"address": address(program, index), "instruction": "", "presentationHint": "invalid"})
+            continue
+        line: Message = {"address": address(program, index), "instruction": str(entry.get("text", ""))}
+        if entry.get("bytes"):
+            line["instructionBytes"] = str(entry["bytes"])
+        if entry.get("symbol"):
+            line["symbol"] = str(entry["symbol"])
+        # A place is repeated only where it changes; readers take the last one.
+        here = (str(entry["file"]), int(entry.get("line") or 0)) if entry.get("file") else None
+        if here is not None and here != place:
+            place = here
+            line["location"], line["line"] = source_of(here[0]), here[1]
+        shown.append(line)
+    return {"instructions": shown}
+
+
+@request("setInstructionBreakpoints", supportsInstructionBreakpoints=True)
+async def set_instruction_breakpoints(session: Session, arguments: Body) -> Body:
+    """Replaces all instruction breakpoints. A mistake in one is an answer about that one, not an error."""
+    points = session.breakpoints
+    before = {(item["program"], item["instruction"]): item["id"] for item in points.instructions}
+    answers: list[Message] = []
+    items: list[Message] = []
+    for asked in arguments.get("breakpoints") or []:
+        answer: Message = {"verified": False}
+        answers.append(answer)
+        try:
+            program, index = parse(asked.get("instructionReference"), asked.get("offset") or 0)
+        except RequestError as error:
+            answer.update(id=points.new_id(), reason="failed", message=str(error))
+            continue
+        # The same instruction keeps its id over a change of condition.
+        answer["id"] = before.get((program, index)) or points.new_id()
+        answer["instructionReference"] = address(program, index)
+        hits = asked.get("hitCondition")
+        if hits and not HIT_CONDITION.fullmatch(str(hits)):
+            answer.update(reason="failed", message=f"{HIT_SYNTAX}; this is {hits!r}")
+            continue
+        points.alone(answer["id"])
+        items.append({"id": answer["id"], "program": program, "instruction": index, "condition": asked.get("condition"),
+                      "hitCondition": hits})
+    points.instructions = items
+    if session.has_agent:
+        results = (await session.tensors.ask("instructionBreakpoints", items=items)).get("results") or []
+        said = {result.get("id"): result for result in results}
+        for answer in answers:
+            result = said.get(answer["id"])
+            if result is not None:
+                answer["verified"] = bool(result.get("verified"))
+                if result.get("message"):
+                    answer["message"] = str(result["message"])
+    elif items:
+        for answer in answers:
+            answer.setdefault("reason", "pending")
+            answer.setdefault("message", "waits for the program to import dvm_core")
+    return {"breakpoints": answers}

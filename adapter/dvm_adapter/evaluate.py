@@ -1,0 +1,116 @@
+"""Expressions: tensors by the agent, Python by debugpy, hovers without side effects."""
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from .channel import Message
+from .errors import RequestError
+from .references import is_ours
+from .registry import Body, request
+from .stack import TensorFrame, python_below
+from .variables import Tensor, variable_for
+
+if TYPE_CHECKING:
+    from .session import Session
+
+# What a hover may contain: looking things up and computing with them. Calls, awaits and assignments may change the program.
+_HARMLESS = (
+    ast.Expression, ast.Name, ast.Load, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.BinOp,
+    ast.BoolOp, ast.Compare, ast.IfExp, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+)
+CLIPBOARD_ELEMENTS = 1000
+
+
+def is_harmless(expression: str) -> bool:
+    """True if evaluating `expression` in Python cannot call anything by its own words (a property may still do so)."""
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(isinstance(node, _HARMLESS) for node in ast.walk(tree))
+
+
+@request("evaluate", supportsEvaluateForHovers=True, supportsClipboardContext=True)
+async def evaluate(session: Session, arguments: Body) -> Body:
+    expression = str(arguments.get("expression", ""))
+    context = arguments.get("context")
+    if is_ours(arguments.get("frameId")):
+        return await _at_tensor_line(session, arguments, expression, context)
+    if context == "hover" and not is_harmless(expression):
+        raise RequestError("a hover does not run code: evaluate this in the debug console")
+    return await session.python.ask("evaluate", arguments)
+
+
+async def _at_tensor_line(session: Session, arguments: Body, expression: str, context: str | None) -> Body:
+    """The agent first, then Python below: both are what the person sees as one frame."""
+    frame = session.references.get(arguments["frameId"], object)
+    if isinstance(frame, TensorFrame) and session.has_agent:
+        try:
+            answer = await session.tensors.ask("evaluate", expression=expression, frame=frame.stop.tensor and frame.stop.tensor.get("ref"))
+            return await _result(session, answer, expression, context)
+        except RequestError as error:
+            refused: RequestError | None = error
+    else:
+        refused = None
+    python = await python_below(session, frame) if isinstance(frame, TensorFrame) else None
+    if python is None or (context == "hover" and not is_harmless(expression)):
+        raise refused or RequestError("nothing can be evaluated here")
+    try:
+        return await session.python.ask("evaluate", {**arguments, "frameId": python["id"]})
+    except RequestError as error:
+        # A name Python does not know says less than what the agent knows about it.
+        raise (refused if refused and "NameError" in str(error) else error) from None
+
+
+async def _result(session: Session, answer: Message, expression: str, context: str | None) -> Body:
+    told: Message = answer.get("tensor") or answer
+    if "shape" not in told:
+        return {"result": str(answer.get("result", "")), "variablesReference": 0}
+    if context == "clipboard" and told.get("computed"):
+        return {"result": await _literal(session, Tensor(told)), "variablesReference": 0}
+    shown = variable_for(session, told, expression)
+    shown["result"] = shown.pop("value")
+    del shown["name"]
+    shown.pop("evaluateName", None)
+    return shown
+
+
+async def _literal(session: Session, tensor: Tensor) -> str:
+    """All elements as nested brackets, for the clipboard; bounded."""
+    shape = tensor.shape
+    total = 1
+    for extent in shape:
+        total *= extent
+    if total > CLIPBOARD_ELEMENTS:
+        return str(tensor.told.get("summary"))
+    told = await session.tensors.ask("elements", ref=tensor.ref, start=0, count=total)
+    texts = iter(told.get("values") or [])
+
+    def nested(axes: list[int]) -> str:
+        if not axes:
+            return str(next(texts, "?"))
+        return "[" + ", ".join(nested(axes[1:]) for _ in range(axes[0])) + "]"
+
+    return nested(shape)
+
+
+@request("completions", supportsCompletionsRequest=True, completionTriggerCharacters=[".", "["])
+async def completions(session: Session, arguments: Body) -> Body:
+    reference = arguments.get("frameId")
+    if not is_ours(reference):
+        return await session.python.ask("completions", arguments)
+    frame = session.references.get(reference, TensorFrame)
+    targets: list[Message] = []
+    text = str(arguments.get("text", ""))[: max(0, int(arguments.get("column") or 1) - 1)]
+    word = text[len(text.rstrip("_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")):]
+    if session.has_agent and not text[: len(text) - len(word)].endswith("."):
+        names = {str(told.get("name")) for told in (await session.tensors.ask("tensors")).get("tensors") or []}
+        targets = [{"label": name, "type": "variable"} for name in sorted(names) if name.isidentifier() and name.startswith(word)]
+    python = await python_below(session, frame)
+    if python is not None:
+        below = await session.python.ask("completions", {**arguments, "frameId": python["id"]})
+        known = {target["label"] for target in targets}
+        targets += [target for target in below.get("targets") or [] if target.get("label") not in known]
+    return {"targets": targets}
+

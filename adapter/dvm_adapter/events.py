@@ -1,0 +1,203 @@
+"""What the engines report on their own, and what the client hears of it."""
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .agent_peer import AgentPeer
+from .channel import BACKLOG_LIMIT, Message
+from .config import environment_for
+from .errors import RequestError
+
+if TYPE_CHECKING:
+    from .session import Session
+
+STEP_EVENTS_PER_SECOND = 10
+
+# pydevd writes a reply's header and body in two sends on a Nagle socket and the other side delays its acknowledgement, so each reply
+# takes 44 ms (debugpy issue 2054). A frameless evaluate runs on pydevd's own thread at any time: option 1 of level 6 is TCP_NODELAY.
+_NODELAY = "__import__('pydevd').get_global_debugger().writer.sock.setsockopt(6, 1, 1)"
+
+# For a program that was not launched by us: the variables an agent looks for, and the agent itself if dvm_core is there already.
+_CALL_AGENT = ("exec(\"import os, sys\\nos.environ.update({environment})\\n"
+               "if 'dvm_core' in sys.modules: import dvm_core.agent; dvm_core.agent.start()\")")
+
+
+class PythonEvents:
+    """debugpy's events, one after the other."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._exited = False
+
+    async def handle(self, event: Message) -> None:
+        name, body = event["event"], event.get("body") or {}
+        special = getattr(self, "_on_" + name, None)
+        if special is not None:
+            await special(body)
+            return
+        self._session.output.flush()
+        self._session.event(name, body)
+
+    # Ours are other capabilities, and other sockets are nobody's business.
+    async def _on_capabilities(self, body: Message) -> None: ...
+
+    async def _on_debugpySockets(self, body: Message) -> None: ...
+
+    async def _on_output(self, body: Message) -> None:
+        if body.get("category") != "telemetry" and not self._session.terminated:
+            self._session.output.event(body)
+
+    async def _on_initialized(self, body: Message) -> None:
+        session = self._session
+        session.python.request("evaluate", {"expression": _NODELAY, "context": "repl"})
+        if not session.config.launched and session.config.child is None:
+            environment = environment_for(session.config, session.agents.address, session.agents.token)
+            expression = _CALL_AGENT.replace("{environment}", json.dumps(environment).replace('"', "'"))
+            session.python.request("evaluate", {"expression": expression, "context": "repl"})
+        session.event("initialized")
+
+    async def _on_process(self, body: Message) -> None:
+        session = self._session
+        pid = body.get("systemProcessId")
+        if isinstance(pid, int):
+            session.debuggee.named(pid, doomed=session.config.launched)
+            session.agents.offer_again()
+        session.event("process", body)
+
+    async def _on_stopped(self, body: Message) -> None:
+        await self._session.stops.python_stopped(body)
+
+    async def _on_continued(self, body: Message) -> None:
+        if not self._session.stops.stopped:  # while the client looks at a stop of the VM, Python's own moves are not its business
+            self._session.event("continued", body)
+
+    async def _on_breakpoint(self, body: Message) -> None:
+        changed = self._session.breakpoints.python_changed(body)
+        if changed is not None:
+            self._session.event("breakpoint", changed)
+
+    async def _on_exited(self, body: Message) -> None:
+        self._exited = True
+        self._session.debuggee.exited = True
+        self._session.output.finish()
+        self._session.event("exited", body)
+
+    async def _on_terminated(self, body: Message) -> None:
+        self._over(body)
+
+    async def end(self) -> None:
+        """debugpy's stream has ended, told or not."""
+        if not self._session.closing and not self._session.terminated and self._session.initialized:
+            words = self._session.debugpy_last_words()
+            if words and not self._exited:
+                self._session.output.say("debugpy ended: " + words, "important")
+            self._over({})
+
+    def _over(self, body: Message) -> None:
+        self._session.output.finish()
+        self._session.reloads.stop()
+        self._session.event("terminated", body)
+        self._session.terminated = True
+
+
+class TensorEvents:
+    """The agent's events, in order."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._last_step = 0.0
+        self._step_timer: asyncio.TimerHandle | None = None
+        self._step: Message = {}
+        self._left_out = 0
+
+    async def connected(self, agent: AgentPeer) -> None:
+        """A new agent hears all that is in force. Sent in one go: the program may run its first captured call at any moment."""
+        session = self._session
+        # Not every agent knows `configure`; nothing depends on its answer.
+        agent.send("configure", **session.config.settings)
+        session.breakpoints.tell(agent)
+        session.watches.tell(agent)
+        session.event("dvm/notice", {"category": "connected", "text": "tensor engine connected", "pid": agent.pid,
+                                     "device": agent.hello.get("device")})
+        session.reloads.start()
+
+    def handle(self, event: Message) -> None:
+        handler: Callable[[Message], Any] | None = getattr(self, "_on_" + event["ev"], None)
+        if handler is not None:
+            handler({key: value for key, value in event.items() if key != "ev"})
+
+    def _on_vmstop(self, body: Message) -> None:
+        self._session.stops.vm_stopped(body)
+
+    def _on_vmdone(self, body: Message) -> None:
+        self._session.stops.vm_done()
+
+    def _on_bound(self, body: Message) -> None:
+        changed = self._session.breakpoints.tensor_bound(body)
+        if changed is not None:
+            self._session.event("breakpoint", {"reason": "changed", "breakpoint": changed})
+
+    def _on_step(self, body: Message) -> None:
+        # Steps may take less than a millisecond; the client gets the newest, some times a second.
+        self._step = body
+        wait = self._last_step + 1 / STEP_EVENTS_PER_SECOND - time.monotonic()
+        if wait <= 0:
+            self._send_step()
+        elif self._step_timer is None:
+            self._step_timer = asyncio.get_running_loop().call_later(wait, self._send_step)
+
+    def _send_step(self) -> None:
+        if self._step_timer is not None:
+            self._step_timer.cancel()
+            self._step_timer = None
+        self._last_step = time.monotonic()
+        self._session.event("dvm/step", self._step)
+
+    def _on_snapshot(self, body: Message) -> None:
+        snapshot = self._session.watches.snapshot(body)
+        if snapshot is None:
+            return
+        if self._session.client.backlog() > BACKLOG_LIMIT:
+            self._left_out += 1
+            return
+        if self._left_out:
+            snapshot["dropped"], self._left_out = self._left_out, 0
+        self._session.event("dvm/snapshot", snapshot)
+
+    def _on_notice(self, body: Message) -> None:
+        self._session.event("dvm/notice", body)
+        where: Message = {}
+        if body.get("path"):
+            where = {"source": {"path": body["path"]}, **({"line": body["line"]} if body.get("line") else {})}
+        if not self._session.terminated:
+            self._session.output.say(str(body.get("text", "")), **where)
+
+    def _on_reload(self, body: Message) -> None:
+        self._session.reloads.reported(body)
+
+    def _on_program(self, body: Message) -> None:
+        self._session.reloads.sources_changed()
+        self._session.event("dvm/program", body)
+
+    def _on_dropped(self, body: Message) -> None:
+        text = f"{body.get('count')} snapshots were left out: they came faster than they could be sent"
+        self._session.event("dvm/notice", {"category": "dropped", "count": body.get("count"), "text": text})
+
+    def memory_hint(self) -> None:
+        """At a stop: the figures of the memory view, if the client has shown interest in it."""
+        if self._session.has_agent and self._session.watches.memory_wanted:
+            self._session.spawn(self._send_memory())
+
+    async def _send_memory(self) -> None:
+        try:
+            body = await self._session.tensors.ask("memory", timeout=5)
+        except RequestError:
+            return
+        buffers = body.get("buffers") or []
+        live = sum(b.get("bytes", 0) for b in buffers if b.get("freed") is None)
+        self._session.event("dvm/memory", {"step": body.get("step"), "peak": body.get("peak"), "buffers": len(buffers), "bytesLive": live,
+                                           "copies": body.get("copies"), "copiesAvoided": body.get("copiesAvoided")})

@@ -1,0 +1,125 @@
+"""From `initialize` to `disconnect`."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from .agent_peer import connect_relay
+from .config import Config, environment_for, for_debugpy
+from .debugpy_peer import DebugpyPeer
+from .errors import RequestError
+from .registry import Body, Needs, capabilities, request
+
+if TYPE_CHECKING:
+    from .session import Session
+
+DISCONNECT_TIMEOUT = 5.0
+
+
+@request("initialize", needs=Needs.NOTHING)
+async def initialize(session: Session, arguments: Body) -> Body:
+    """Answers with what the modules have declared; debugpy is started later, when it is known for what."""
+    if session.client_arguments:
+        raise RequestError("initialize was sent twice")
+    session.client_arguments = {"adapterID": "dvm", **arguments}
+    return dict(capabilities)
+
+
+@request("launch", needs=Needs.NOTHING, runs=True)
+async def launch(session: Session, arguments: Body) -> Body:
+    return await _start(session, "launch", arguments)
+
+
+@request("attach", needs=Needs.NOTHING, runs=True)
+async def attach(session: Session, arguments: Body) -> Body:
+    return await _start(session, "attach", arguments)
+
+
+async def _start(session: Session, command: str, arguments: Body) -> Body:
+    """Starts debugpy and hands it the request. Its response comes only after configurationDone, and ours with it."""
+    if session.has_python or session.config.arguments:
+        raise RequestError(f"{command}: this session has a program already")
+    config = session.config = Config.read(command, arguments)
+    environment = environment_for(config, session.agents.address, session.agents.token)
+    forwarded = for_debugpy(config, environment)
+    if config.launched:
+        _check_program(arguments)
+        _choose_console(session, forwarded)
+    if config.connect:
+        peer = await DebugpyPeer.connect(*config.connect, session.log)
+    else:
+        peer = await DebugpyPeer.start(session.log)
+    session.use_debugpy(peer)
+    # debugpy asks for these to send reverse requests; the rest of what the client can do makes no difference to it.
+    await session.python.ask("initialize", {**session.client_arguments, "adapterID": "debugpy"})
+    if config.relay and config.child:
+        session.spawn(_find_child_agent(session, config.relay, config.child))
+    return await session.python.ask(command, forwarded)
+
+
+def _check_program(arguments: Body) -> None:
+    # debugpy would answer with the launcher's traceback; the usual mistake deserves a sentence.
+    program = arguments.get("program")
+    if isinstance(program, str) and program and not arguments.get("sudo"):
+        path = os.path.join(arguments.get("cwd") or "", os.path.expanduser(program))
+        if not os.path.exists(path):
+            raise RequestError(f'"program" does not exist: {path}', show=True)
+
+
+def _choose_console(session: Session, forwarded: Body) -> None:
+    console = forwarded.get("console", "internalConsole")
+    if console != "internalConsole" and not session.client_arguments.get("supportsRunInTerminalRequest"):
+        session.output.say(f"this client has no terminal for \"console\": {console!r}; the program's output appears here instead")
+        forwarded["console"] = "internalConsole"
+
+
+async def _find_child_agent(session: Session, relay: Body, pid: int) -> None:
+    agent = await connect_relay(str(relay.get("address")), str(relay.get("token")), pid, session.log)
+    session.use_agent(agent)
+    await agent.run()
+
+
+@request("configurationDone", runs=True, supportsConfigurationDoneRequest=True)
+async def configuration_done(session: Session, arguments: Body) -> Body:
+    return await session.python.ask("configurationDone", arguments)
+
+
+@request("threads")
+async def threads(session: Session, arguments: Body) -> Body:
+    return await session.python.ask("threads", arguments)
+
+
+@request("terminate", supportsTerminateRequest=True)
+async def terminate(session: Session, arguments: Body) -> Body:
+    session.debuggee.doomed = True
+    return await session.python.ask("terminate", arguments)
+
+
+@request("disconnect", needs=Needs.NOTHING, supportTerminateDebuggee=True)
+async def disconnect(session: Session, arguments: Body) -> Body:
+    """Default: a launched program ends with its session, an attached one goes on without hooks."""
+    kill = arguments.get("terminateDebuggee")
+    kill = session.config.launched if kill is None else bool(kill)
+    session.debuggee.doomed = kill
+    session.reloads.stop()
+    if not kill and session.has_agent:
+        # Before debugpy lets the program go: hooks are taken out while it still stands.
+        with contextlib.suppress(RequestError):
+            await session.tensors.ask("detach", timeout=2)
+    if session.has_python:
+        try:
+            await asyncio.wait_for(session.python.ask("disconnect", {**arguments, "terminateDebuggee": kill}), DISCONNECT_TIMEOUT)
+        except (RequestError, TimeoutError, asyncio.TimeoutError) as error:
+            session.log.note(f"debugpy did not disconnect: {error!r}")
+    session.output.finish()
+    session.finish()
+    return {}
+
+
+@request("cancel", needs=Needs.NOTHING, supportsCancelRequest=True)
+async def cancel(session: Session, arguments: Body) -> Body:
+    """The request named is answered `cancelled` if it is still being served; work already done in the program is not undone."""
+    session.cancel(arguments.get("requestId"))
+    return {}

@@ -1,0 +1,115 @@
+"""A `dvm/memory` body as curves: what is alive when, per class, and what makes the peak."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# Bottom of the stack first: what lives longest.
+CLASSES = ("parameter", "optimizer", "gradient", "activation", "workspace", "snapshot")
+OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One buffer of the log. Times are counts of instructions run; freed is None while it lives."""
+
+    id: int
+    name: str
+    cls: str
+    bytes: int
+    born: int
+    freed: int | None
+    address: int
+    reuses: int
+    step: int
+    shape: str
+    place: str
+
+    def alive_at(self, time: int) -> bool:
+        return self.born <= time and (self.freed is None or time < self.freed)
+
+
+@dataclass
+class Timeline:
+    """Stacked curves: at times[i] and until times[i + 1], classes[c][i] bytes of class c are alive."""
+
+    buffers: list[Buffer]
+    times: list[int] = field(default_factory=list)
+    classes: dict[str, list[int]] = field(default_factory=dict)
+    totals: list[int] = field(default_factory=list)
+    end: int = 0
+    peak: int = 0  # index into times
+
+    @property
+    def start(self) -> int:
+        return self.times[0] if self.times else 0
+
+
+def _whole(value: Any, default: int = 0) -> int:
+    if isinstance(value, str):
+        try:
+            return int(value, 0)
+        except ValueError:
+            return default
+    return int(value) if isinstance(value, (int, float)) and value == value else default
+
+
+def _place(value: Any) -> str:
+    if isinstance(value, dict):
+        path, line = value.get("path") or value.get("file"), value.get("line")
+        return f"{str(path).replace(chr(92), '/').rpartition('/')[2]}:{line}" if path else ""
+    return str(value) if isinstance(value, str) else ""
+
+
+def read_buffers(body: dict[str, Any]) -> list[Buffer]:
+    """The body's buffers, oldest first; entries without a size are left out."""
+    found = []
+    for entry in body.get("buffers") or []:
+        size = _whole(entry.get("bytes"))
+        if size <= 0:
+            continue
+        freed = entry.get("freed")
+        shape = entry.get("shape")
+        label = f"{entry.get('dtype', '')}[{','.join(map(str, shape))}]" if isinstance(shape, (list, tuple)) else ""
+        cls = str(entry.get("class") or entry.get("cls") or OTHER)
+        found.append(Buffer(
+            id=_whole(entry.get("id")), name=str(entry.get("name") or f"%{entry.get('id')}"), cls=cls if cls in CLASSES else OTHER,
+            bytes=size, born=_whole(entry.get("born")), freed=None if freed is None or _whole(freed, -1) < 0 else _whole(freed),
+            address=_whole(entry.get("address")), reuses=_whole(entry.get("reuses", entry.get("reuse"))), step=_whole(entry.get("step")),
+            shape=label, place=_place(entry.get("place"))))
+    return sorted(found, key=lambda buffer: (buffer.born, buffer.id))
+
+
+def timeline(buffers: list[Buffer], points: int = 1500) -> Timeline:
+    """Curves over the whole log, thinned to at most `points` columns; of each column the highest moment is kept, so the peak is exact."""
+    changes: dict[int, dict[str, int]] = {}
+    last = 0
+    for buffer in buffers:
+        at = changes.setdefault(buffer.born, {})
+        at[buffer.cls] = at.get(buffer.cls, 0) + buffer.bytes
+        last = max(last, buffer.born)
+        if buffer.freed is not None:
+            at = changes.setdefault(buffer.freed, {})
+            at[buffer.cls] = at.get(buffer.cls, 0) - buffer.bytes
+            last = max(last, buffer.freed)
+    names = [name for name in (*CLASSES, OTHER) if any(buffer.cls == name for buffer in buffers)]
+    result = Timeline(buffers, classes={name: [] for name in names}, end=last + 1)
+    now = dict.fromkeys(names, 0)
+    moments = sorted(changes)
+    width = max(1, -(-len(moments) // points))
+    for first in range(0, len(moments), width):
+        best: tuple[int, int, dict[str, int]] | None = None
+        for time in moments[first:first + width]:
+            for name, change in changes[time].items():
+                now[name] += change
+            total = sum(now.values())
+            if best is None or total > best[1]:
+                best = (time, total, dict(now))
+        assert best is not None
+        result.times.append(best[0])
+        result.totals.append(best[1])
+        for name in names:
+            result.classes[name].append(best[2][name])
+    if result.totals:
+        result.peak = max(range(len(result.totals)), key=result.totals.__getitem__)
+    return result

@@ -1,0 +1,147 @@
+"""Hot reload: on request, or when a source of the program is saved; every save gets an answer."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from .channel import Message
+from .errors import RequestError
+from .registry import Body, Needs, request
+from .stack import source_of
+
+if TYPE_CHECKING:
+    from .session import Session
+
+RELOAD_TIMEOUT = 60.0  # the swap waits for the next call of a captured function
+LOOK_AGAIN = 1.0  # seconds after a new program before the list of sources is asked for again
+
+# The program's own source files: loaded modules outside of the standard library and installed packages. Runs on pydevd's own thread.
+_SOURCES = (
+    "(lambda sys, os, paths: __import__('json').dumps(sorted({os.path.abspath(f) for m in list(sys.modules.values()) "
+    "for f in [getattr(m, '__file__', None)] if isinstance(f, str) and f.endswith('.py') "
+    "and not os.path.abspath(f).startswith(tuple(paths))})))"
+    "(__import__('sys'), __import__('os'), [p + __import__('os').sep for p in __import__('sysconfig').get_paths().values()]"
+    " + [__import__('os').path.dirname(__import__('os').path.abspath(m.__file__)) + __import__('os').sep "
+    "for m in [__import__('sys').modules.get(n) for n in ('debugpy', 'pydevd', 'dvm_core')] if m and getattr(m, '__file__', None)])"
+)
+
+
+class Reloads:
+    """Watches the program's sources, asks the agent for reloads, reports outcomes once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._watching: asyncio.Task[Any] | None = None
+        self._files: set[str] = set()
+        self._changed = asyncio.Event()
+        self._look_timer: asyncio.TimerHandle | None = None
+        self._reported = ""
+
+    # ---- reloading
+    async def reload(self, path: str) -> Message:
+        """Reloads a file and reports the outcome. A refusal is an answer, not an error."""
+        answer = await self._session.tensors.ask("reload", path=path, timeout=RELOAD_TIMEOUT)
+        body = {"path": path, **{key: value for key, value in answer.items() if key not in ("re", "ok")}}
+        self.reported(body)
+        return body
+
+    async def undo(self) -> Message:
+        answer = await self._session.tensors.ask("undoReload", timeout=RELOAD_TIMEOUT)
+        body = {key: value for key, value in answer.items() if key not in ("re", "ok")}
+        self.reported(body)
+        return body
+
+    def reported(self, body: Message) -> None:
+        """An outcome. The agent answers the command and may send the event for the same reload: the client gets one."""
+        said = ("outcome", "step", "reasons", "ms", "instructionsPatched", "changes")
+        mark = json.dumps({key: body.get(key) for key in said}, sort_keys=True)
+        if mark == self._reported:
+            return
+        self._reported = mark
+        self._session.event("dvm/reload", body)
+        if body.get("outcome") == "applied":
+            self._session.spawn(self._applied(body))
+
+    async def _applied(self, body: Message) -> None:
+        """New code is in force: breakpoints follow it, and the client looks at stacks and sources again."""
+        session = self._session
+        path = body.get("path")
+        if isinstance(path, str):
+            await session.breakpoints.renew(path)
+            session.event("loadedSource", {"reason": "changed", "source": source_of(path)})
+        if session.stops.stopped and session.client_arguments.get("supportsInvalidatedEvent"):
+            session.event("invalidated", {"areas": ["stacks", "variables"]})
+
+    # ---- watching
+    def start(self) -> None:
+        """Starts watching, if saves are to reload and the program is ours to ask for its sources."""
+        if self._session.config.settings["hotReload"] == "onSave" and self._watching is None:
+            self._watching = self._session.spawn(self._watch())
+
+    def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._look_timer is not None:
+            self._look_timer.cancel()
+
+    def sources_changed(self) -> None:
+        """A new program was captured: its code may come from a module loaded since."""
+        if self._watching is not None and self._look_timer is None:
+            self._look_timer = asyncio.get_running_loop().call_later(LOOK_AGAIN, self._look_again)
+
+    def _look_again(self) -> None:
+        self._look_timer = None
+        self._changed.set()
+
+    async def sources(self) -> set[str]:
+        """The files to watch: what the program has loaded, and its main file."""
+        arguments = self._session.config.arguments
+        found: set[str] = set()
+        if isinstance(program := arguments.get("program"), str):
+            found.add(os.path.realpath(os.path.join(arguments.get("cwd") or "", os.path.expanduser(program))))
+        with contextlib.suppress(RequestError, ValueError, TypeError):
+            answer = await asyncio.wait_for(self._session.python.ask("evaluate", {"expression": _SOURCES, "context": "clipboard"}), 5)
+            found.update(json.loads(str(answer.get("result", "[]")).strip("'")))
+        return found
+
+    async def _watch(self) -> None:
+        try:
+            import watchfiles
+        except ImportError:
+            self._session.output.say("hot reload on save needs the package watchfiles in the adapter's environment", "important")
+            return
+        while True:
+            self._changed.clear()
+            self._files = await self.sources()
+            folders = sorted({os.path.dirname(path) for path in self._files if os.path.isdir(os.path.dirname(path))})
+            if not folders:
+                await self._changed.wait()
+                continue
+            # Folders, not files: editors save by renaming a new file over the old one, which a watch on the file would lose.
+            async for changes in watchfiles.awatch(*folders, recursive=False, debounce=50, step=10, stop_event=self._changed,
+                                                   watch_filter=lambda change, path: path in self._files):
+                for path in sorted({path for change, path in changes if change != watchfiles.Change.deleted}):
+                    self._session.spawn(self._saved(path))
+
+    async def _saved(self, path: str) -> None:
+        try:
+            await self.reload(path)
+        except RequestError as error:
+            if not self._session.terminated:
+                self._session.event("dvm/reload", {"path": path, "outcome": "refused", "reasons": [str(error)]})
+
+
+@request("dvm/reload", needs=Needs.AGENT)
+async def reload(session: Session, arguments: Body) -> Body:
+    path = arguments.get("path")
+    if not isinstance(path, str) or not path:
+        raise RequestError(f'"path" is {path!r}; it must be the file to reload')
+    return await session.reloads.reload(os.path.abspath(path))
+
+
+@request("dvm/undoReload", needs=Needs.AGENT)
+async def undo_reload(session: Session, arguments: Body) -> Body:
+    return await session.reloads.undo()

@@ -1,0 +1,48 @@
+"""Requests that make the program run, or stop it."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .errors import RequestError
+from .registry import Body, Needs, passes, request
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+@request("continue", runs=True)
+async def continue_(session: Session, arguments: Body) -> Body:
+    return await session.stops.resume(arguments)
+
+
+@request("next", runs=True, supportsSteppingGranularity=True)
+async def next_(session: Session, arguments: Body) -> Body:
+    return await session.stops.step("next", arguments)
+
+
+@request("stepIn", runs=True)
+async def step_in(session: Session, arguments: Body) -> Body:
+    return await session.stops.step("stepIn", arguments)
+
+
+@request("stepOut", runs=True)
+async def step_out(session: Session, arguments: Body) -> Body:
+    return await session.stops.step("stepOut", arguments)
+
+
+@request("pause", runs=True)
+async def pause(session: Session, arguments: Body) -> Body:
+    return await session.python.ask("pause", arguments)
+
+
+@request("goto", runs=True, needs=Needs.STOPPED, supportsGotoTargetsRequest=True)
+async def goto(session: Session, arguments: Body) -> Body:
+    stop = session.stops.current
+    if stop is not None and stop.vm is not None:
+        raise RequestError("a tensor program stands at an instruction: jumping out of it would leave its results half made. Continue first",
+                           show=True)
+    return await session.python.ask("goto", arguments)
+
+
+passes("gotoTargets")
+passes("stepInTargets", needs=Needs.STOPPED, supportsStepInTargetsRequest=True)

@@ -1,0 +1,242 @@
+"""The one stop the client sees, made of two engines' stops.
+
+Python's stop is debugpy's `stopped`; the VM's is the agent's `vmstop`, sent before the launching thread suspends itself in pydevd, so that
+debugpy's `stopped` for the same thread follows. The agent's socket keeps order: a `vmstop` that belongs to a `stopped` has arrived before
+the agent answers anything asked after that `stopped`."""
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .channel import Message
+from .errors import RequestError
+
+if TYPE_CHECKING:
+    from .session import Session
+
+# How long a stop of the VM waits for the thread to appear in debugpy before it is announced without Python.
+JOIN_TIMEOUT = 1.0
+# How long a stop of Python waits for the tensor line: the flush before it may be a long launch.
+TENSOR_TIMEOUT = 5.0
+
+_IDENT = "__import__('threading').get_ident()"
+
+# the agent's reason -> the protocol's
+_REASONS = {"breakpoint": "breakpoint", "instruction": "instruction breakpoint", "step": "step", "nan": "exception", "inf": "exception"}
+_WORDS = {"breakpoint": "Paused on tensor line", "instruction": "Paused on tensor instruction", "step": "Paused on step",
+          "nan": "Paused on NaN", "inf": "Paused on infinity"}
+
+
+@dataclass
+class Stop:
+    """A stop as the client was told. thread: debugpy's number of it; tensor: the agent's FRAME, if a tensor line is on top."""
+
+    thread: int
+    tensor: Message | None = None
+    vm: Message | None = None  # the whole vmstop if the VM itself stands
+    python: bool = True  # debugpy has the thread suspended: it has frames and can step
+    tensor_frame: int = 0  # our frame ids, once asked for
+    label_frame: int = 0
+
+
+class Stops:
+    """Merges the engines' stops, and decides which engine a run request goes to."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.current: Stop | None = None
+        self._python_thread: int | None = None  # debugpy has stopped, and this is the thread it named
+        self._coming: Message | None = None  # a vmstop whose `stopped` has not come yet
+        self._queued: list[Message] = []  # vmstops while the client looks at another stop
+        self._step: tuple[str, int] | None = None  # the step the VM is taking: debugpy's request for it, and the thread
+        self._idents: dict[int, int] = {}  # debugpy's thread -> Python's ident
+        self._merging = False
+
+    @property
+    def stopped(self) -> bool:
+        return self.current is not None
+
+    # ---- the engines stop
+    async def python_stopped(self, body: Message) -> None:
+        """debugpy's `stopped`: Python's own, or the second half of a stop of the VM."""
+        session = self._session
+        thread = body.get("threadId", 0)
+        self._python_thread = thread
+        if self.current is not None and self.current.vm is not None and not self.current.python:
+            # The VM's stop was announced without Python, which has arrived now: no second stop, other frames.
+            self.current.python, self.current.thread = True, thread
+            self._invalidate(thread)
+            return
+        tensor = None
+        self._merging = True
+        try:
+            if session.has_agent:
+                ident = await self.ident_of(thread)
+                if self._coming is None:
+                    tensor = await self._tensor_line(ident)
+                if self._coming is not None and self._coming.get("thread") in (None, ident):
+                    event, self._coming = self._coming, None
+                    await self._announce_vm(event, thread, python=True)
+                    return
+        finally:
+            self._merging = False
+        if self._coming is not None:  # another thread's: that one comes next
+            self._queued.append(self._coming)
+            self._coming = None
+        body = session.breakpoints.with_our_ids(body)
+        await self._announce(Stop(thread, tensor), body)
+
+    async def _tensor_line(self, ident: int | None) -> Message | None:
+        try:
+            answer = await self._session.tensors.ask("pythonStop", thread=ident, timeout=TENSOR_TIMEOUT)
+        except RequestError as error:
+            self._session.log.note(f"no tensor line at this stop: {error}")
+            return None
+        return answer.get("tensor")
+
+    def vm_stopped(self, event: Message) -> None:
+        """The agent's `vmstop`."""
+        if self._step is not None:  # the end of a step of the VM: Python has stood all the time
+            (_, thread), self._step = self._step, None
+            self._session.spawn(self._announce_vm(event, thread, python=self._python_thread is not None))
+            return
+        if self.current is not None:
+            self._queued.append(event)
+            return
+        self._coming = event
+        if not self._merging:
+            asyncio.get_running_loop().call_later(JOIN_TIMEOUT, self._without_python, event)
+
+    def _without_python(self, event: Message) -> None:
+        if self._coming is event:
+            self._coming = None
+            self._session.spawn(self._announce_vm(event, 1, python=False))
+
+    def vm_done(self) -> None:
+        """The launch has ended during a step: the step goes on in Python."""
+        step, self._step = self._step, None
+        if step is not None and self._python_thread is not None:
+            self._python_thread = None
+            self._session.python.request(step[0], {"threadId": step[1]})
+
+    async def _announce_vm(self, event: Message, thread: int, *, python: bool) -> None:
+        reason = str(event.get("reason", "breakpoint"))
+        frame = event.get("FRAME") or event.get("frame") or {}
+        description = _WORDS.get(reason, "Paused in the tensor program")
+        where = frame.get("function") or frame.get("name")
+        body: dict[str, Any] = {"reason": _REASONS.get(reason, reason), "threadId": thread, "allThreadsStopped": True,
+                                "description": f"{description} in {where}" if where and reason in ("nan", "inf") else description}
+        if event.get("text"):
+            body["text"] = event["text"]
+        if event.get("bp"):
+            body["hitBreakpointIds"] = event["bp"]
+        await self._announce(Stop(thread, frame, vm=event, python=python), body)
+
+    async def _announce(self, stop: Stop, body: Message) -> None:
+        session = self._session
+        await session.responses_out()
+        session.references.clear()
+        session.output.flush()
+        for changed in session.breakpoints.verified_by_hit(body.get("hitBreakpointIds") or []):
+            session.event("breakpoint", {"reason": "changed", "breakpoint": changed})
+        self.current = stop
+        session.event("stopped", body)
+        session.tensor_events.memory_hint()
+
+    def _invalidate(self, thread: int) -> None:
+        if self._session.client_arguments.get("supportsInvalidatedEvent"):
+            self._session.event("invalidated", {"areas": ["stacks"], "threadId": thread})
+
+    # ---- the client lets go on
+    def _leave(self) -> Stop | None:
+        stop, self.current = self.current, None
+        self._session.references.clear()
+        return stop
+
+    async def resume(self, arguments: Message) -> Message:
+        """`continue`. What the VM reported meanwhile is the next stop, and nothing runs before it has been looked at."""
+        if self._next_queued():
+            return {"allThreadsContinued": True}
+        stop = self._leave()
+        self._step = None
+        if stop is not None and stop.vm is not None and self._session.has_agent:
+            await self._session.tensors.ask("go")
+        if stop is None or stop.python:
+            self._python_thread = None
+            await self._session.python.ask("continue", arguments)
+        return {"allThreadsContinued": True}
+
+    async def step(self, command: str, arguments: Message) -> Message:
+        """`next`, `stepIn`, `stepOut`: the VM's while it stands, else Python's."""
+        if self._next_queued():
+            return {}
+        stop = self.current
+        if stop is not None and stop.vm is not None and self._session.has_agent and arguments.get("threadId") == stop.thread:
+            if await self._step_vm(command, arguments, stop):
+                return {}
+        self._leave()
+        self._python_thread = None
+        # debugpy knows lines only; its own answer to a finer granularity would be an error.
+        return await self._session.python.ask(command, {key: value for key, value in arguments.items() if key != "granularity"})
+
+    async def _step_vm(self, command: str, arguments: Message, stop: Stop) -> bool:
+        kind = {"next": "line", "stepIn": "instruction", "stepOut": "out"}[command]
+        if arguments.get("granularity") == "instruction" and command != "stepOut":
+            kind = "instruction"
+        self._step = (command, stop.thread)  # before asking: the next vmstop may come with the answer
+        self._leave()
+        try:
+            await self._session.tensors.ask("step", kind=kind)
+        except RequestError as error:
+            self._session.log.note(f"the VM cannot step: {error}")
+            self._step = None
+            self.current = stop
+            if not stop.python:
+                raise
+            return False
+        return True
+
+    def _next_queued(self) -> bool:
+        if not self._queued or self.current is None:
+            return False
+        event = self._queued.pop(0)
+        self._leave()
+        self._session.spawn(self._announce_queued(event))
+        return True
+
+    async def _announce_queued(self, event: Message) -> None:
+        # The thread suspended itself in pydevd when it stopped, without an event of its own: debugpy tells about one thread only.
+        thread = self._python_thread
+        for number in await self._threads():
+            if await self.ident_of(number) == event.get("thread"):
+                thread = number
+        await self._announce_vm(event, thread or 1, python=thread is not None)
+
+    async def _threads(self) -> list[int]:
+        try:
+            return [thread["id"] for thread in (await self._session.python.ask("threads"))["threads"]]
+        except (RequestError, KeyError):
+            return []
+
+    async def ident_of(self, thread: int) -> int | None:
+        """Python's ident of a suspended thread. Asked on the thread itself, once: debugpy's numbers are its own."""
+        if thread not in self._idents:
+            try:
+                python = self._session.python
+                stack = await python.ask("stackTrace", {"threadId": thread, "startFrame": 0, "levels": 1})
+                frame = stack["stackFrames"][0]["id"]
+                result = await python.ask("evaluate", {"expression": _IDENT, "frameId": frame, "context": "repl"})
+                self._idents[thread] = int(result["result"])
+            except (RequestError, LookupError, ValueError):
+                return None
+        return self._idents[thread]
+
+    def agent_gone(self) -> None:
+        """The tensor engine has ended while the program goes on: what is left is Python's."""
+        self._coming = None
+        self._queued.clear()
+        if self.current is not None and self.current.tensor is not None:
+            self.current.tensor = self.current.vm = None
+            if self.current.python:
+                self._invalidate(self.current.thread)

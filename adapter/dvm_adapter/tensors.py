@@ -1,0 +1,144 @@
+"""The dvm/ requests of the panels: status, watches, tensors, memory, programs."""
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import memory_html
+from .channel import Message
+from .errors import RequestError
+from .registry import Body, Needs, request
+from .variables import Tensor
+
+if TYPE_CHECKING:
+    from .session import Session
+
+LEVELS = ("graph", "tensor", "tile")
+MAX_BYTES = 1 << 20
+
+
+def _without_protocol(answer: Message) -> Message:
+    return {key: value for key, value in answer.items() if key not in ("re", "ok")}
+
+
+@request("dvm/status", needs=Needs.NOTHING)
+async def status(session: Session, arguments: Body) -> Body:
+    """Always answerable: `connected` says whether there is a tensor engine to ask."""
+    body: Body = {"connected": session.has_agent, "hotReload": session.config.settings["hotReload"], "watches": session.watches.all()}
+    if session.has_agent:
+        body.update(_without_protocol(await session.tensors.ask("status")))
+    return body
+
+
+@request("dvm/watch", needs=Needs.NOTHING)
+async def watch(session: Session, arguments: Body) -> Body:
+    return await session.watches.add(arguments)
+
+
+@request("dvm/unwatch", needs=Needs.NOTHING)
+async def unwatch(session: Session, arguments: Body) -> Body:
+    await session.watches.remove(arguments.get("watchId"))
+    return {}
+
+
+def reference_of(session: Session, arguments: Body) -> Any:
+    """The agent's reference for a request that names a tensor: `variablesReference`, `memoryReference`, or `ref` as the agent gave it."""
+    if isinstance(arguments.get("variablesReference"), int):
+        return session.references.get(arguments["variablesReference"], Tensor).ref
+    if arguments.get("memoryReference") is not None:
+        try:
+            reference = int(str(arguments["memoryReference"]), 0)
+        except ValueError:
+            raise RequestError(f"{arguments['memoryReference']!r} is not a memory reference of this session") from None
+        return session.references.get(reference, Tensor).ref
+    if arguments.get("ref") is not None:
+        return arguments["ref"]
+    raise RequestError('a tensor is named by "variablesReference", "memoryReference", "ref", "expression" or "watchId"')
+
+
+@request("dvm/tensor", needs=Needs.AGENT)
+async def tensor(session: Session, arguments: Body) -> Body:
+    """A tensor with statistics and bytes (base64), or a placeholder and the reason. A watchId means the newest snapshot."""
+    if arguments.get("watchId") is not None:
+        watched = session.watches.get(arguments["watchId"])
+        if not watched.last:
+            raise RequestError(f"there is no snapshot of {watched.asked['name']} yet")
+        return watched.last
+    reference = await _evaluated(session, arguments) if arguments.get("expression") else reference_of(session, arguments)
+    limit = arguments.get("maxBytes", session.config.settings["snapshotMaxBytes"])
+    extra = {name: arguments[name] for name in ("slice", "offset") if arguments.get(name) is not None}
+    return _without_protocol(await session.tensors.ask("tensor", ref=reference, maxBytes=limit, **extra))
+
+
+async def _evaluated(session: Session, arguments: Body) -> Any:
+    answer = await session.tensors.ask("evaluate", expression=str(arguments["expression"]))
+    told: Message = answer.get("tensor") or answer
+    if told.get("ref") is None:
+        raise RequestError(f"{arguments['expression']} is no tensor: {answer.get('result')}")
+    return told["ref"]
+
+
+@request("dvm/memory", needs=Needs.AGENT)
+async def memory(session: Session, arguments: Body) -> Body:
+    """Buffers of a range of steps. With `html`: a path, the picture is written there as well."""
+    session.watches.memory_wanted = True
+    steps = arguments.get("steps")
+    if isinstance(arguments.get("step"), int):
+        steps = [arguments["step"], arguments["step"]]
+    body = _without_protocol(await session.tensors.ask("memory", **({"steps": steps} if steps else {})))
+    if arguments.get("html"):
+        path = os.path.abspath(str(arguments["html"]))
+        body["html"] = path
+        body["htmlBytes"] = await asyncio.to_thread(write_text, path, body, str(arguments.get("title") or ""))
+    return body
+
+
+def write_text(path: str, body: Message, title: str) -> int:
+    """Renders and writes the memory page; the number of bytes written. Raises RequestError when the file cannot be written."""
+    data = memory_html.render(body, title).encode()
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise RequestError(f"cannot write {path}: {error.strerror}", show=True) from None
+    return len(data)
+
+
+@request("dvm/programs", needs=Needs.AGENT)
+async def programs(session: Session, arguments: Body) -> Body:
+    return _without_protocol(await session.tensors.ask("programs"))
+
+
+@request("dvm/program", needs=Needs.AGENT)
+async def program(session: Session, arguments: Body) -> Body:
+    number, level = arguments.get("id", arguments.get("program")), arguments.get("level", "tensor")
+    if not isinstance(number, int):
+        raise RequestError(f'"id" is {number!r}; it must be the number of a program (see dvm/programs)')
+    if level not in LEVELS:
+        raise RequestError(f'"level" is {level!r}; allowed: {", ".join(LEVELS)}')
+    return _without_protocol(await session.tensors.ask("program", program=number, level=level))
+
+
+@request("dvm/device", needs=Needs.AGENT)
+async def device(session: Session, arguments: Body) -> Body:
+    name = arguments.get("device")
+    if not isinstance(name, str) or not name:
+        raise RequestError(f'"device" is {name!r}; it must be a device\'s name, such as "cpu"')
+    return _without_protocol(await session.tensors.ask("device", device=name))
+
+
+async def tensor_bytes(session: Session, reference: Any) -> tuple[Message, bytes]:
+    """The whole of a tensor in index order, fetched in parts no larger than a frame."""
+    told = await session.tensors.ask("tensor", ref=reference, maxBytes=0)
+    size = int(told.get("bytes") or 0)
+    parts, offset = [], 0
+    while offset < size:
+        part = await session.tensors.ask("evaluateMemory", ref=reference, offset=offset, count=min(size - offset, 8 << 20))
+        data = base64.b64decode(part.get("data") or "")
+        if not data:
+            raise RequestError(f"only {offset} of {size} bytes could be read")
+        parts.append(data)
+        offset += len(data)
+    return told, b"".join(parts)

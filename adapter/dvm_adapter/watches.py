@@ -1,0 +1,127 @@
+"""Tensor watches: asked for at any time, in force while there is an agent, the newest snapshot of each kept."""
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .agent_peer import AgentPeer
+from .channel import Message
+from .errors import RequestError
+
+if TYPE_CHECKING:
+    from .session import Session
+
+WHAT = ("stats", "values")
+_PENDING = "takes effect when the program imports dvm_core"
+
+
+@dataclass
+class Watch:
+    """One watch of the client. at_agent: the agent's number for it; 0 before it has one."""
+
+    id: int
+    asked: Message
+    at_agent: int = 0
+    told: Message = field(default_factory=dict)
+    last: Message = field(default_factory=dict)  # newest snapshot
+
+
+def read_watch(arguments: Message) -> Message:
+    """The agent's `watch` command for a client's request. Raises RequestError for what cannot be meant."""
+    what = arguments.get("what", "stats")
+    if isinstance(what, (list, tuple)):
+        what = "values" if "values" in what else "stats"
+    if what not in WHAT:
+        raise RequestError(f'"what" is {what!r}; allowed: {", ".join(WHAT)}')
+    every = arguments.get("everyN", 1)
+    if not isinstance(every, int) or isinstance(every, bool) or every < 1:
+        raise RequestError(f'"everyN" is {every!r}; it must be a whole number of steps, at least 1')
+    asked: Message = {"what": what, "everyN": every}
+    if isinstance(arguments.get("expression"), str) and arguments["expression"].strip():
+        asked["expression"] = arguments["expression"].strip()
+    elif isinstance(arguments.get("program"), int) and isinstance(arguments.get("instruction"), int):
+        asked.update(program=arguments["program"], instruction=arguments["instruction"])
+    elif arguments.get("path") and isinstance(arguments.get("line"), int):
+        asked.update(path=arguments["path"], line=arguments["line"])
+    else:
+        raise RequestError('a watch needs "expression", or "program" and "instruction", or "path" and "line"')
+    # A place narrows an expression: the same name may stand in several functions.
+    if "expression" in asked and arguments.get("path"):
+        asked.update(path=arguments["path"], **({"line": arguments["line"]} if isinstance(arguments.get("line"), int) else {}))
+    asked["name"] = str(arguments.get("name") or asked.get("expression") or f"{arguments.get('path') or arguments.get('program')}"
+                        f":{arguments.get('line') or arguments.get('instruction')}")
+    return asked
+
+
+class Watches:
+    """All watches, by the ids the client has."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._next = 1
+        self._watches: dict[int, Watch] = {}
+        self._by_agent: dict[int, Watch] = {}
+        self.memory_wanted = False  # the client has asked for the memory view at least once
+
+    async def add(self, arguments: Message) -> Message:
+        watch = Watch(self._next, read_watch(arguments))
+        self._next += 1
+        self._watches[watch.id] = watch
+        if not self._session.has_agent:
+            return {"watchId": watch.id, "name": watch.asked["name"], "matched": [], "message": _PENDING}
+        try:
+            answer = await self._session.tensors.ask("watch", **watch.asked)
+        except RequestError:
+            del self._watches[watch.id]
+            raise
+        self._known(watch, answer)
+        return self._shown(watch)
+
+    def _known(self, watch: Watch, answer: Message) -> None:
+        watch.at_agent = answer.get("watchId") or 0
+        watch.told = answer
+        if watch.at_agent:
+            self._by_agent[watch.at_agent] = watch
+
+    def _shown(self, watch: Watch) -> Message:
+        return {"watchId": watch.id, "name": watch.asked["name"], "matched": watch.told.get("matched") or [],
+                "message": watch.told.get("message") or ""}
+
+    async def remove(self, number: Any) -> None:
+        watch = self._watches.pop(number, None)
+        if watch is None:
+            raise RequestError(f"there is no watch {number!r}")
+        self._by_agent.pop(watch.at_agent, None)
+        if watch.at_agent and self._session.has_agent:
+            await self._session.tensors.ask("unwatch", watchId=watch.at_agent)
+
+    def get(self, number: Any) -> Watch:
+        watch = self._watches.get(number)
+        if watch is None:
+            raise RequestError(f"there is no watch {number!r}")
+        return watch
+
+    def all(self) -> list[Message]:
+        return [self._shown(watch) for watch in self._watches.values()]
+
+    def tell(self, agent: AgentPeer) -> None:
+        """All watches, to an agent that has just connected."""
+        self._by_agent.clear()
+        for watch in self._watches.values():
+            self._session.spawn(self._tell_one(watch, agent.send("watch", **watch.asked)))
+
+    async def _tell_one(self, watch: Watch, sent: asyncio.Future[Message]) -> None:
+        answer = await sent
+        if not answer.get("ok"):
+            self._session.event("dvm/notice", {"category": "watch", "text": f"watch {watch.asked['name']}: {answer.get('error')}"})
+            return
+        self._known(watch, answer)
+
+    def snapshot(self, event: Message) -> Message | None:
+        """A snapshot as the client sees it; None for a watch it has taken back."""
+        watch = self._by_agent.get(event.get("watchId", -1))
+        if watch is None:
+            return None
+        watch.last = {**event, "watchId": watch.id}
+        return watch.last.copy()
