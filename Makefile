@@ -1,0 +1,100 @@
+# One command for each thing. `make help` lists them. Steps leave stamps in build/stamps: a second run does only what has changed.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+STAMPS := build/stamps
+PY := .venv/bin/python
+KIT := build/vscode
+VSIX := build/dvm-live.vsix
+
+NATIVE := CMakeLists.txt $(wildcard dvm_core/native/*)
+MODULES := $(shell find dvm_core adapter -name '*.py' 2>/dev/null | sort)
+TYPESCRIPT := $(shell find extension -name '*.ts' -o -name '*.mjs')
+
+.PHONY: help setup native test test-python test-protocol test-extension test-vscode demo bench vsix lint format fuzz clean
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- set-up ----------------------------------------------------------------------------------------------------------------------
+setup: $(STAMPS)/native ## virtual environment, MindSpore, native build
+
+$(STAMPS)/venv:
+	@mkdir -p $(@D) && scripts/setup.sh venv && touch $@
+
+$(STAMPS)/packages: $(STAMPS)/venv pyproject.toml
+	@scripts/setup.sh packages && touch $@
+
+# An editable install lists the modules it serves: a module that came or went needs it again.
+build/modules: FORCE
+	@mkdir -p build && echo "$(MODULES)" | cmp -s - $@ || echo "$(MODULES)" >$@
+FORCE:
+
+$(STAMPS)/native: $(STAMPS)/packages $(NATIVE) build/modules
+	@scripts/setup.sh native && touch $@
+
+native: $(STAMPS)/packages ## build the native core again
+	@scripts/setup.sh native && touch $(STAMPS)/native
+
+$(STAMPS)/node: package-lock.json
+	@mkdir -p $(@D) && scripts/node.sh && touch $@
+
+$(STAMPS)/vscode: tests/vscode/kit/setup.sh scripts/system.sh
+	@mkdir -p $(@D) && tests/vscode/kit/setup.sh $(KIT) && touch $@
+
+# ---- extension -------------------------------------------------------------------------------------------------------------------
+$(STAMPS)/extension: $(STAMPS)/node $(TYPESCRIPT) $(wildcard tests/vscode/unit/* tests/vscode/host/*)
+	@echo "[extension] type check and bundle"
+	@npm run --silent typecheck && node extension/build.mjs --tests && touch $@
+
+vsix: $(VSIX) ## the extension's package, build/dvm-live.vsix
+$(VSIX): $(STAMPS)/node $(TYPESCRIPT) $(filter adapter/%,$(MODULES)) package.json README.md CHANGELOG.md LICENSE .vscodeignore $(wildcard media/*)
+	@echo "[extension] package"
+	@npx --no-install vsce package --no-dependencies --allow-missing-repository --no-rewrite-relative-links --out $@ >build/vsce.log || { cat build/vsce.log; exit 1; }
+	@tail -1 build/vsce.log
+
+# ---- tests -----------------------------------------------------------------------------------------------------------------------
+test: setup $(STAMPS)/extension $(STAMPS)/vscode $(VSIX) ## the set-up and every test
+	@$(MAKE) -k test-python test-protocol test-extension test-vscode
+
+test-python: setup ## unit and property tests
+	$(PY) -m pytest tests/python
+
+test-protocol: setup ## the debug adapter over real DAP
+	$(PY) -m pytest tests/protocol
+
+test-extension: $(STAMPS)/venv $(STAMPS)/extension $(STAMPS)/vscode ## the extension on a stand-in adapter
+	node --test build/exttest/unit/
+	DVM_TEST_PYTHON=$(CURDIR)/$(PY) node tests/vscode/host.mjs $(KIT)
+
+test-vscode: setup $(STAMPS)/vscode $(VSIX) ## the whole product in a real VS Code workbench
+	node tests/vscode/e2e.mjs $(KIT) $(VSIX)
+
+# ---- the rest --------------------------------------------------------------------------------------------------------------------
+demo: setup ## train a model under the debugger and show what it does
+	@$(PY) examples/digits/demo.py
+
+# PyTorch is measured beside us where it can be installed; TORCH=0 leaves it out.
+bench: setup ## speed against MindSpore and others, build/bench.json
+	@[ "$${TORCH:-1}" = 0 ] || $(PY) -c 'import torch' 2>/dev/null || { echo "[bench] torch 2.13.0, for comparison (TORCH=0 leaves it out)"; \
+	  $(PY) -m pip --disable-pip-version-check install -q torch==2.13.0 || echo "[bench] torch 2.13.0 cannot be installed: measured without it"; }
+	@$(PY) benchmarks/run.py
+
+lint: setup $(STAMPS)/node ## formatters and type checkers
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	.venv/bin/clang-format --dry-run -Werror dvm_core/native/*.cc dvm_core/native/*.h
+	npm run --silent typecheck
+	npm run --silent lint
+
+format: setup $(STAMPS)/node ## put every file into its format
+	$(PY) -m ruff check --fix .
+	.venv/bin/clang-format -i dvm_core/native/*.cc dvm_core/native/*.h
+	npm run --silent format
+
+fuzz: setup ## longer random tests
+	HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest tests/python -m "not slow" -k "fuzz or property or random or hostile"
+
+clean: ## remove what was built; .venv and the downloaded workbench stay
+	rm -rf build/Release build/exttest build/screenshots build/*.vsix $(STAMPS)/native $(STAMPS)/extension extension/dist
