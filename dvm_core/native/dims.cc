@@ -1,5 +1,6 @@
 // Shapes and strides, and the tables of opcode and dtype names.
 #include <array>
+#include <string_view>
 
 #include "optable.h"
 
@@ -31,13 +32,16 @@ bool is_contiguous(const Dims& shape, const Dims& strides) {
   return true;
 }
 
+// ops.def's word for "the shape is the instruction's own".
+static bool says_own(std::string_view meaning) { return meaning.find(" own") != meaning.npos; }
+
 const OpInfo& op_info(Op op) {
   static const auto table = [] {
     std::array<OpInfo, kOps> t{};
     constexpr DtypeRule same = DtypeRule::same, attr = DtypeRule::attr;
     // ops.def writes the rule as `bool`, a keyword: it is pasted to a name.
     [[maybe_unused]] constexpr DtypeRule rule_same = same, rule_bool = DtypeRule::bool_, rule_attr = attr;
-#define DVM_OP(name, code, cls, arity, dtype, meaning) t[code] = {#name, #cls[0], arity, rule_##dtype, meaning};
+#define DVM_OP(name, code, cls, arity, dtype, meaning) t[code] = {#name, #cls[0], arity, rule_##dtype, meaning, says_own(meaning)};
 #include "ops.def"
 #undef DVM_OP
     return t;

@@ -167,9 +167,14 @@ Storage::~Storage() {
   pool().give(this);
 }
 
-std::shared_ptr<Storage> allocate(size_t bytes, const BufferTag* tag) {
+std::shared_ptr<Storage> allocate_unlogged(size_t bytes) {
   auto storage = std::make_shared<Storage>();
   pool().take(storage.get(), bytes);
+  return storage;
+}
+
+std::shared_ptr<Storage> allocate(size_t bytes, const BufferTag* tag) {
+  auto storage = allocate_unlogged(bytes);
   if (memory_log_on()) storage->log_id = log_buffer(storage->data, static_cast<int64_t>(bytes), tag ? *tag : BufferTag{});
   return storage;
 }

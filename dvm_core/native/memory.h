@@ -18,6 +18,7 @@ struct BufferTag {
   uint32_t place = 0;
   int64_t program = -1, instruction = -1;
   int64_t in_place_of = -1;            // log id of the buffer whose bytes it took over
+  int64_t born = -1;                   // on the log's clock; -1: now
 };
 
 // One block. Destroyed: back to the pool.
@@ -36,6 +37,8 @@ struct Storage {
 
 // 128-byte aligned, contents undefined. Throws std::bad_alloc.
 std::shared_ptr<Storage> allocate(size_t bytes, const BufferTag* tag = nullptr);
+// The same, left out of the log (its parts are logged one by one).
+std::shared_ptr<Storage> allocate_unlogged(size_t bytes);
 // Gives all unused blocks back to the operating system.
 void trim_memory();
 
@@ -62,6 +65,9 @@ void memory_log(bool enable);
 bool memory_log_on();
 // A buffer that is not a Storage (caller's memory, a workspace slot); returns its log id, or -1 when the log is off.
 int64_t log_buffer(const void* address, int64_t bytes, const BufferTag& tag);
+// Memory of the framework: the record of the same bytes and class that is already there, or a new one. A parameter is thus one buffer
+// however often it is an input; it is freed when the last of its users has called log_freed, unless its class outlives a call.
+int64_t log_external(const void* address, int64_t bytes, const BufferTag& tag);
 void log_freed(int64_t id);
 // A buffer whose whole life is known (a slot of a finished launch's workspace).
 int64_t log_span(const void* address, int64_t bytes, const BufferTag& tag, int64_t born, int64_t freed, int64_t born_ns, int64_t freed_ns);

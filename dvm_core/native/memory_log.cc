@@ -18,6 +18,8 @@ struct Log {
   std::deque<BufferEvent> events;
   int64_t first = 0;  // id of events.front()
   std::unordered_map<uintptr_t, uint32_t> handed_out;  // per address, how often
+  struct External { int64_t id, bytes, users; };
+  std::unordered_map<uintptr_t, External> externals;   // the framework's buffers that are live, by address
 
   int64_t add(BufferEvent e) {
     e.id = first + static_cast<int64_t>(events.size());
@@ -31,6 +33,18 @@ struct Log {
     }
     return id;
   }
+
+  BufferEvent* find(int64_t id) {
+    const int64_t index = id - first;
+    return index < 0 || index >= static_cast<int64_t>(events.size()) ? nullptr : &events[static_cast<size_t>(index)];
+  }
+
+  void free(int64_t id) {
+    BufferEvent* e = find(id);
+    if (!e || e->freed >= 0) return;
+    e->freed = instructions_run();
+    e->freed_ns = now_ns();
+  }
 };
 
 Log& log() {
@@ -40,6 +54,9 @@ Log& log() {
 
 std::atomic<bool> enabled{false};
 std::atomic<int64_t> instructions{0}, step_now{0};
+
+// Seen again in every call, whoever holds it between two.
+bool outlives_a_call(const std::string& cls) { return cls == "parameter" || cls == "optimizer"; }
 
 BufferEvent make_event(const void* address, int64_t bytes, const BufferTag& tag) {
   BufferEvent e;
@@ -64,6 +81,7 @@ void memory_log(bool enable) {
     l.first += static_cast<int64_t>(l.events.size());
     l.events.clear();
     l.handed_out.clear();
+    l.externals.clear();
   }
   enabled.store(enable);
 }
@@ -73,7 +91,7 @@ bool memory_log_on() { return enabled.load(std::memory_order_relaxed); }
 int64_t log_buffer(const void* address, int64_t bytes, const BufferTag& tag) {
   if (!memory_log_on()) return -1;
   BufferEvent e = make_event(address, bytes, tag);
-  e.born = instructions_run();
+  e.born = tag.born >= 0 ? tag.born : instructions_run();
   e.born_ns = now_ns();
   std::lock_guard lock(log().mutex);
   return log().add(std::move(e));
@@ -94,12 +112,42 @@ void log_freed(int64_t id) {
   if (id < 0) return;
   Log& l = log();
   std::lock_guard lock(l.mutex);
-  const int64_t index = id - l.first;
-  if (index < 0 || index >= static_cast<int64_t>(l.events.size())) return;
-  BufferEvent& e = l.events[static_cast<size_t>(index)];
-  if (e.freed >= 0) return;
-  e.freed = instructions_run();
-  e.freed_ns = now_ns();
+  if (const BufferEvent* e = l.find(id)) {
+    const auto external = l.externals.find(e->address);
+    if (external != l.externals.end() && external->second.id == id) {
+      if (--external->second.users > 0 || outlives_a_call(e->tag.cls)) return;
+      l.externals.erase(external);
+    }
+  }
+  l.free(id);
+}
+
+int64_t log_external(const void* address, int64_t bytes, const BufferTag& tag) {
+  if (!memory_log_on()) return -1;
+  Log& l = log();
+  std::lock_guard lock(l.mutex);
+  const auto known = l.externals.find(reinterpret_cast<uintptr_t>(address));
+  if (known != l.externals.end()) {
+    BufferEvent* e = l.find(known->second.id);
+    if (e && known->second.bytes == bytes && e->tag.program == tag.program && e->tag.instruction == tag.instruction) {
+      ++known->second.users;
+      return known->second.id;
+    }
+    if (e && known->second.bytes == bytes && tag.program < 0) {
+      // A result of an earlier launch comes back as an input: still the same buffer, with a better name for what it is.
+      if (!tag.cls.empty() && tag.cls != "activation") e->tag.cls = tag.cls;
+      ++known->second.users;
+      return known->second.id;
+    }
+    l.free(known->second.id);
+    l.externals.erase(known);
+  }
+  BufferEvent e = make_event(address, bytes, tag);
+  e.born = tag.born >= 0 ? tag.born : instructions_run();
+  e.born_ns = now_ns();
+  const int64_t id = l.add(std::move(e));
+  l.externals[reinterpret_cast<uintptr_t>(address)] = {id, bytes, 1};
+  return id;
 }
 
 std::vector<BufferEvent> memory_events(int64_t since) {

@@ -14,6 +14,7 @@ struct OpInfo {
   int arity = 0;               // -1: any
   DtypeRule rule = DtypeRule::same;
   const char* meaning = "";
+  bool own_shape = false;      // the result's shape is the instruction's own
 };
 
 // Never null; `name` is null for a code that is no opcode.

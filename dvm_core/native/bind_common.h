@@ -1,0 +1,66 @@
+// What the binding files share: arguments checked and converted, values as NumPy arrays.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph.h"
+#include "launch.h"
+#include "optable.h"
+
+namespace dvm {
+
+namespace nb = nanobind;
+
+// A tuple or list, borrowed item by item. Throws a Python TypeError naming `what`.
+class Items {
+ public:
+  Items(nb::handle sequence, const char* what);
+  Items(const Items&) = delete;
+  ~Items() { Py_DECREF(fast_); }
+  size_t size() const { return static_cast<size_t>(PySequence_Fast_GET_SIZE(fast_)); }
+  nb::handle operator[](size_t i) const { return PySequence_Fast_GET_ITEM(fast_, static_cast<Py_ssize_t>(i)); }
+
+ private:
+  PyObject* fast_;
+};
+
+int64_t to_int(nb::handle number, const char* what);          // anything with __index__, checked to fit
+Dims to_dims(nb::handle sequence, const char* what);          // throws UserError above kMaxRank
+DType to_dtype(int64_t code, const char* what);
+Imm to_imm(nb::handle number);
+nb::object from_imm(const Imm& imm);
+nb::tuple from_dims(const Dims& dims);
+template <class Ints>
+nb::tuple from_ints(const Ints& ints) {
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(ints.size()));
+  if (!tuple) throw nb::python_error();
+  for (size_t i = 0; i < ints.size(); ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(static_cast<long long>(ints[i])));
+  return nb::steal<nb::tuple>(tuple);
+}
+
+// A Python object held from C++; let go with the GIL, from whatever thread.
+std::shared_ptr<void> hold(nb::handle object);
+// A NumPy array on the value's memory (bfloat16 as uint16), which it keeps alive; None if it is not in memory.
+nb::object to_array(const Value& value, const LeasePtr& lease, bool writable = false);
+nb::dict stats_dict(const Stats& stats);
+
+// The handlers given to set_stop_handler and set_program_handler.
+StopHandler stop_handler();
+Graph::ProgramHandler program_handler();
+void forget_handlers();
+
+void bind_places(nb::module_& m);
+void bind_graph(nb::module_& m);
+void bind_programs(nb::module_& m);
+void bind_hooks(nb::module_& m);
+void bind_process(nb::module_& m);
+void bind_selftest(nb::module_& m);
+
+}  // namespace dvm

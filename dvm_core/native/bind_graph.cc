@@ -1,0 +1,106 @@
+// Graph: the calls on the capture path read their arguments from the Python objects directly.
+#include "bind_common.h"
+#include "place.h"
+
+namespace dvm {
+
+using namespace nb::literals;
+
+namespace {
+
+int64_t graph_input(Graph& g, nb::handle pointer, nb::handle shape, int dtype, nb::handle strides, nb::handle keep, std::string cls) {
+  const Dims dims = to_dims(shape, "input: shape");
+  Dims steps;
+  if (!strides.is_none()) {
+    steps = to_dims(strides, "input: strides");
+    if (steps.rank != dims.rank)
+      throw UserError("input: " + std::to_string(steps.rank) + " strides for shape " + shape_text(dims));
+  }
+  const auto address = static_cast<uintptr_t>(PyLong_AsUnsignedLongLong(pointer.ptr()));
+  if (PyErr_Occurred()) throw nb::python_error();
+  return g.input(reinterpret_cast<void*>(address), to_dtype(dtype, "input"), dims, strides.is_none() ? nullptr : &steps, hold(keep), std::move(cls));
+}
+
+int64_t graph_op(Graph& g, int opcode, nb::handle operands, nb::handle attrs, nb::handle shape, int dtype, nb::handle imms, int64_t place, nb::handle name) {
+  if (opcode <= 0 || opcode >= kOps) throw UserError("no opcode " + std::to_string(opcode));
+  if (place < 0 || place > UINT32_MAX) throw UserError("no place " + std::to_string(place));
+  Instr filled;
+  filled.op = static_cast<Op>(opcode);
+  filled.place = static_cast<uint32_t>(place);
+  const Items ids(operands, "operands");
+  filled.operands.resize(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int64_t id = to_int(ids[i], "operand");
+    filled.operands[i] = id < -1 || id > INT32_MAX ? INT32_MAX : static_cast<int32_t>(id);  // INT32_MAX: no value has that id
+  }
+  const Items numbers(attrs, "attrs");
+  filled.attrs.resize(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) filled.attrs[i] = to_int(numbers[i], "attribute");
+  const Items scalars(imms, "imms");
+  filled.imms.resize(scalars.size());
+  for (size_t i = 0; i < scalars.size(); ++i) filled.imms[i] = to_imm(scalars[i]);
+  filled.dtype = to_dtype(dtype, op_name(filled.op));
+  if (!shape.is_none()) filled.shape = to_dims(shape, op_name(filled.op));
+  if (PyUnicode_GetLength(name.ptr()) > 0) filled.name = nb::cast<std::string>(name);
+  return g.record(std::move(filled), !shape.is_none());
+}
+
+nb::object graph_flush(Graph& g, nb::handle keep, nb::handle outputs) {
+  std::vector<int64_t> kept;
+  std::vector<std::pair<int64_t, void*>> pairs;
+  const Items ids(keep, "keep");
+  for (size_t i = 0; i < ids.size(); ++i) kept.push_back(to_int(ids[i], "keep"));
+  const Items outs(outputs, "outputs");
+  for (size_t i = 0; i < outs.size(); ++i) {
+    const Items pair(outs[i], "an output");
+    if (pair.size() != 2) throw UserError("flush(outputs): pairs of value and address are wanted, got " + std::to_string(pair.size()) + " items");
+    const auto address = static_cast<uintptr_t>(PyLong_AsUnsignedLongLong(pair[1].ptr()));
+    if (PyErr_Occurred()) throw nb::python_error();
+    pairs.emplace_back(to_int(pair[0], "output"), reinterpret_cast<void*>(address));
+  }
+  Graph::Flush f = g.flush(kept, pairs, program_handler(), stop_handler());
+  if (f.launch) {
+    nb::gil_scoped_release unlocked;
+    f.launch->run();
+  }
+  g.finish(f);
+  return f.launch ? nb::cast(f.launch) : nb::none();
+}
+
+}  // namespace
+
+void bind_graph(nb::module_& m) {
+  const auto no_items = nb::tuple();
+  nb::class_<Graph>(m, "Graph", "Ops recorded in order, run when flushed. Value ids count inputs and results together, from 0. One thread at a time.")
+      .def(nb::init<std::string>(), "name"_a)
+      .def_rw("name", &Graph::name)
+      .def_rw("step", &Graph::step)
+      .def("input", &graph_input, "pointer"_a, "shape"_a, "dtype"_a, "strides"_a.none() = nb::none(), "keep"_a.none() = nb::none(), "cls"_a = "",
+           "An operand in memory, strides in elements. Returns its value id. Error for a bad shape, dtype or address.")
+      .def("op", &graph_op, "opcode"_a, "operands"_a, "attrs"_a = no_items, "shape"_a.none() = nb::none(), "dtype"_a = 0, "imms"_a = no_items, "place"_a = 0,
+           "name"_a = nb::str(""), "Records one instruction and returns the id of its result. Error if the operands do not fit.")
+      .def("shape", [](Graph& g, int64_t v) { return from_dims(g.node(v).instr.shape); }, "value"_a)
+      .def("dtype", [](Graph& g, int64_t v) { return static_cast<int>(g.node(v).instr.dtype); }, "value"_a)
+      .def("place", [](Graph& g, int64_t v) { return g.node(v).instr.place; }, "value"_a)
+      .def("opcode", [](Graph& g, int64_t v) { return static_cast<int>(g.node(v).instr.op); }, "value"_a, "0 for an input.")
+      .def("operands", [](Graph& g, int64_t v) { return from_ints(g.node(v).instr.operands); }, "value"_a)
+      .def("attrs", [](Graph& g, int64_t v) { return from_ints(g.node(v).instr.attrs); }, "value"_a)
+      .def("imms",
+           [](Graph& g, int64_t v) {
+             nb::list imms;
+             for (const Imm& imm : g.node(v).instr.imms) imms.append(from_imm(imm));
+             return nb::tuple(imms);
+           },
+           "value"_a)
+      .def("set_name", [](Graph& g, int64_t v, std::string name) { g.node(v).instr.name = std::move(name); }, "value"_a, "name"_a)
+      .def("pending", &Graph::pending, "Instructions recorded and not yet flushed.")
+      .def("size", &Graph::size, "Values so far, inputs and results.")
+      .def("in_memory", [](Graph& g, int64_t v) { return g.node(v).memory.data != nullptr; }, "value"_a)
+      .def("array", [](Graph& g, int64_t v) { return to_array(g.node(v).memory, g.node(v).lease); }, "value"_a,
+           "A read-only view of a value in memory, else None.")
+      .def("flush", &graph_flush, "keep"_a = no_items, "outputs"_a = no_items,
+           "Runs all pending instructions. keep: values that must be in memory afterwards; outputs: (value, address) pairs written there.")
+      .def("release", [](Graph& g, const std::vector<int64_t>& values) { g.release(values); }, "values"_a, "Forgets the memory of these values.");
+}
+
+}  // namespace dvm

@@ -1,0 +1,164 @@
+#include "bind_common.h"
+#include "place.h"
+#include "stream.h"
+
+namespace dvm {
+
+using namespace nb::literals;
+
+namespace {
+
+// Python objects, so not static members with destructors: forgotten by an atexit function, with the interpreter still alive.
+PyObject* on_stop = nullptr;
+PyObject* on_program = nullptr;
+
+void set_handler(PyObject*& slot, nb::handle handler, const char* what) {
+  if (!handler.is_none() && !PyCallable_Check(handler.ptr())) {
+    PyErr_Format(PyExc_TypeError, "%s: a callable or None is wanted, not %s", what, Py_TYPE(handler.ptr())->tp_name);
+    throw nb::python_error();
+  }
+  PyObject* old = slot;
+  slot = handler.is_none() ? nullptr : handler.inc_ref().ptr();
+  Py_XDECREF(old);
+}
+
+void set_hook(int64_t program, int64_t instruction, int kind, int64_t hook, int64_t every, int64_t limit) {
+  const ProgramPtr p = program_by_id(program);
+  const auto count = static_cast<int64_t>(p->code()->instrs.size());
+  if (instruction < 0 || instruction >= count)
+    throw UserError("set_hook: no instruction " + std::to_string(instruction) + " in program " + std::to_string(program) + " of " + std::to_string(count));
+  if (kind != kHookStop && kind != kHookStats && kind != kHookCapture && kind != kHookCheck) throw UserError("set_hook: no hook kind " + std::to_string(kind));
+  if (every < 1) throw UserError("set_hook: every must be 1 or more, got " + std::to_string(every));
+  if (limit < 0) throw UserError("set_hook: limit must not be negative, got " + std::to_string(limit));
+  Hook h;
+  h.instruction = static_cast<int>(instruction);
+  h.kind = kind;
+  h.id = hook;
+  h.every = every;
+  h.limit = kind == kHookCheck && !(limit & 3) ? 3 : limit;
+  h.first = p->launches.load();
+  p->set_hook(h);
+}
+
+nb::dict event_dict(HookEvent& e) {
+  nb::dict d;
+  d["kind"] = e.kind;
+  d["hook"] = e.hook;
+  d["program"] = e.program;
+  d["instruction"] = e.instruction;
+  d["launch"] = e.launch;
+  d["step"] = e.step;
+  d["shape"] = from_dims(e.shape);
+  d["dtype"] = static_cast<int>(e.dtype);
+  d["time_ns"] = e.time_ns;
+  if (e.kind == "stats") {
+    d["stats"] = stats_dict(e.stats);
+  } else {
+    d["data"] = nb::bytes(reinterpret_cast<const char*>(e.data.data()), e.data.size());
+    d["placeholder"] = e.placeholder;
+  }
+  return d;
+}
+
+nb::list poll_events(int64_t limit) {
+  int64_t dropped = 0;
+  auto events = take_events(limit, &dropped);
+  nb::list out;
+  if (dropped) {
+    nb::dict d;
+    d["kind"] = "dropped";
+    d["count"] = dropped;
+    out.append(d);
+  }
+  for (HookEvent& e : events) out.append(event_dict(e));
+  return out;
+}
+
+// By DLPack code and item size; uint16 is how NumPy carries bfloat16.
+DType dtype_of(const nb::ndarray<nb::ro>& array) {
+  using Code = nb::dlpack::dtype_code;
+  const auto t = array.dtype();
+  const auto is = [&](Code code, int bits) { return t.code == static_cast<uint8_t>(code) && t.bits == bits && t.lanes == 1; };
+  if (is(Code::Float, 32)) return DType::kF32;
+  if (is(Code::Float, 16)) return DType::kF16;
+  if (is(Code::Float, 64)) return DType::kF64;
+  if (is(Code::UInt, 16)) return DType::kBF16;
+  if (is(Code::Bool, 8)) return DType::kBool;
+  if (is(Code::Int, 8)) return DType::kI8;
+  if (is(Code::UInt, 8)) return DType::kU8;
+  if (is(Code::Int, 32)) return DType::kI32;
+  if (is(Code::Int, 64)) return DType::kI64;
+  throw UserError("stats_of: no dtype of the core has this array's type");
+}
+
+nb::dict stats_of(const nb::ndarray<nb::ro>& array) {
+  const DType t = dtype_of(array);
+  if (array.ndim() > static_cast<size_t>(kMaxRank)) throw UserError("stats_of: rank " + std::to_string(array.ndim()) + " is above " + std::to_string(kMaxRank));
+  Value v;
+  v.dtype = t;
+  v.data = const_cast<void*>(array.data());
+  v.shape.rank = v.strides.rank = static_cast<int>(array.ndim());
+  for (size_t i = 0; i < array.ndim(); ++i) {
+    v.shape[static_cast<int>(i)] = static_cast<int64_t>(array.shape(i));
+    v.strides[static_cast<int>(i)] = array.stride(i);
+  }
+  Stats stats;
+  {
+    nb::gil_scoped_release unlocked;
+    const int64_t n = v.shape.size();
+    std::shared_ptr<Storage> copy;
+    if (n && !is_contiguous(v.shape, v.strides)) {
+      copy = allocate_unlogged(static_cast<size_t>(n * item_size(t)));
+      copy_contiguous(copy->data, v);
+      v.data = copy->data;
+    }
+    if (n) kernels().stats[static_cast<size_t>(t)](&stats, v.data, n);
+  }
+  return stats_dict(stats);
+}
+
+}  // namespace
+
+void forget_handlers() {
+  Py_CLEAR(on_stop);
+  Py_CLEAR(on_program);
+}
+
+// The handler in force when the launch began; called with the GIL, which the launching thread has let go.
+StopHandler stop_handler() {
+  if (!on_stop) return nullptr;
+  return [handler = hold(on_stop)](Launch& launch, int instruction, const char* reason, const std::vector<int64_t>& hooks) {
+    nb::gil_scoped_acquire locked;
+    nb::borrow(static_cast<PyObject*>(handler.get()))(nb::cast(launch.shared_from_this()), instruction, reason, from_ints(hooks));
+  };
+}
+
+Graph::ProgramHandler program_handler() {
+  if (!on_program) return nullptr;
+  return [handler = hold(on_program)](const ProgramPtr& program) { nb::borrow(static_cast<PyObject*>(handler.get()))(nb::cast(program)); };
+}
+
+void bind_hooks(nb::module_& m) {
+  m.attr("HOOK_STOP") = kHookStop;
+  m.attr("HOOK_STATS") = kHookStats;
+  m.attr("HOOK_CAPTURE") = kHookCapture;
+  m.attr("HOOK_CHECK") = kHookCheck;
+  m.def("set_hook", &set_hook, "program"_a, "instruction"_a, "kind"_a, "hook"_a, "every"_a = 1, "limit"_a = 1 << 20,
+        "Sets a hook, in force from the program's next launch and then on every n-th. limit: bytes of a capture, bits of a check (neither bit: both).");
+  m.def(
+      "clear_hook", [](int64_t program, int instruction, int kind, int64_t hook) { program_by_id(program)->clear_hook(instruction, kind, hook); }, "program"_a,
+      "instruction"_a, "kind"_a, "hook"_a, "Removes a hook; one that is not set is no error.");
+  m.def("clear_hooks", [] {
+    for (const ProgramPtr& p : all_programs()) p->clear_hooks();
+  }, "Removes all hooks of all programs.");
+  m.def("set_check", &set_check_mask, "mask"_a, "HOOK_CHECK on every float instruction of every program (bit 0 NaN, bit 1 Inf; 0 = off).");
+  m.def("set_program_handler", [](nb::handle h) { set_handler(on_program, h, "set_program_handler"); }, "handler"_a.none(),
+        "Called with each new program, on the capturing thread, before its first launch.");
+  m.def("set_stop_handler", [](nb::handle h) { set_handler(on_stop, h, "set_stop_handler"); }, "handler"_a.none(),
+        "handler(launch, instruction, reason, hook ids) is called at stops, on the launching thread. What it raises leaves flush().");
+  m.def("poll_events", &poll_events, "limit"_a = 1000, "Takes finished hook results, oldest first.");
+  m.def("event_fd", &events_fd, "A descriptor that is readable while poll_events has something.");
+  m.def("stats_of", &stats_of, "array"_a, "The hooks' statistics of any array (uint16 is taken as bfloat16).");
+}
+
+}  // namespace dvm

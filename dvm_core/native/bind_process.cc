@@ -1,0 +1,94 @@
+// What concerns the whole process: memory, counters, settings.
+#include "bind_common.h"
+#include "pool.h"
+
+namespace dvm {
+
+using namespace nb::literals;
+
+namespace {
+
+nb::object empty(nb::handle shape, int dtype) {
+  Value v;
+  v.dtype = to_dtype(dtype, "empty");
+  v.shape = to_dims(shape, "empty");
+  if (v.dtype == DType::kNone) throw UserError("empty: no dtype 0");
+  int64_t bytes = item_size(v.dtype);
+  for (int i = 0; i < v.shape.rank; ++i) {
+    const int64_t n = v.shape[i];
+    if (n < 0) throw UserError("empty: shape " + shape_text(v.shape) + " has a negative extent");
+    if (n > 1 && bytes > (int64_t{1} << 46) / n) throw UserError("empty: " + type_text(v.dtype, v.shape) + " is too large");
+    if (n > 1) bytes *= n;
+  }
+  v.strides = contiguous_strides(v.shape);
+  v.owner = allocate_unlogged(v.shape.size() ? static_cast<size_t>(bytes) : 0);
+  v.data = v.owner->data;
+  return to_array(v, nullptr, true);
+}
+
+nb::dict stats() {
+  const SelectorStats s = selector_stats();
+  const MemoryStats memory = memory_stats();
+  const CopyStats copies = copy_stats();
+  nb::dict us;
+  us["p50"] = s.compile_p50;
+  us["p99"] = s.compile_p99;
+  us["max"] = s.compile_max;
+  nb::dict d;
+  d["programs"] = s.programs;
+  d["launches"] = launch_count();
+  d["selector_hits"] = s.hits;
+  d["selector_misses"] = s.misses;
+  d["compile_us"] = us;
+  d["patches"] = s.patches;
+  d["bytes_live"] = memory.live;
+  d["bytes_peak"] = memory.peak;
+  d["bytes_cached"] = memory.cached;
+  d["bytes_copied"] = copies.bytes_copied;
+  d["copies"] = copies.copies;
+  d["copies_avoided"] = copies.copies_avoided;
+  d["reuses"] = memory.reuses;
+  d["instructions"] = instructions_run();
+  d["threads"] = pool_threads();
+  d["simd"] = kernels().level;
+  return d;
+}
+
+nb::list memory_event_list(int64_t since) {
+  nb::list out;
+  for (const BufferEvent& e : memory_events(since)) {
+    nb::dict d;
+    d["id"] = e.id;
+    d["name"] = e.tag.name;
+    d["cls"] = e.tag.cls;
+    d["bytes"] = e.bytes;
+    d["address"] = e.address;
+    d["reuse"] = e.reuse;
+    d["step"] = e.step;
+    d["born"] = e.born;
+    d["freed"] = e.freed;
+    d["born_ns"] = e.born_ns;
+    d["freed_ns"] = e.freed_ns;
+    d["place"] = e.tag.place;
+    d["program"] = e.tag.program;
+    d["instruction"] = e.tag.instruction;
+    d["in_place_of"] = e.tag.in_place_of;
+    out.append(d);
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_process(nb::module_& m) {
+  m.def("empty", &empty, "shape"_a, "dtype"_a, "A NumPy array on pooled, 128-byte aligned memory (bfloat16 as uint16), contents undefined.");
+  m.def("stats", &stats, "Counters of the process, the dictionary of dvm.stats().");
+  m.def("memory_log", &memory_log, "enable"_a, "Starts or stops the log of buffers; off, it costs nothing.");
+  m.def("memory_events", &memory_event_list, "since"_a = 0, "Logged buffers with id >= since, oldest first (the last 65536).");
+  m.def("set_threads", &set_pool_threads, "n"_a, "Worker threads, the caller included; 0: one per processor.");
+  m.def("set_step", &set_step, "step"_a, "Number of the current call of the outermost captured function.");
+  m.def("simd_level", [] { return kernels().level; }, "baseline, avx2 or avx512.");
+  m.def("set_tile_elements", &set_tile_elements, "n"_a, "For tests: elements per tile (0: automatic). Never changes a result.");
+}
+
+}  // namespace dvm

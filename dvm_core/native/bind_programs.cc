@@ -1,0 +1,157 @@
+// Program, Instruction, Area and Launch as Python sees them: copies of what was true when they were asked for.
+#include "bind_common.h"
+
+namespace dvm {
+
+using namespace nb::literals;
+
+namespace {
+
+struct InstructionInfo {
+  Instr instr;
+  int index = 0, folded_into = -1, area = -1;
+};
+
+struct AreaView {
+  AreaInfo info;
+  int index = 0;
+};
+
+std::vector<AreaView> areas_of(const std::vector<SegmentPtr>& segments) {
+  std::vector<AreaView> areas;
+  for (const SegmentPtr& s : segments)
+    for (const AreaInfo& info : view(*s->segment).areas) areas.push_back({info, static_cast<int>(areas.size())});
+  return areas;
+}
+
+// The segment that holds an area of the last launch (of the unhooked fusing, before the first launch) and its number there.
+std::pair<SegmentPtr, int> find_area(Program& p, int64_t area) {
+  std::vector<SegmentPtr> segments = p.last().segments;
+  if (segments.empty()) segments.push_back(p.unhooked());
+  int64_t left = area;
+  for (const SegmentPtr& s : segments) {
+    const auto n = static_cast<int64_t>(view(*s->segment).areas.size());
+    if (left >= 0 && left < n) return {s, static_cast<int>(left)};
+    left -= n;
+  }
+  throw UserError("no area " + std::to_string(area) + " in program " + std::to_string(p.id));
+}
+
+std::vector<InstructionInfo> instructions_of(Program& p) {
+  const auto code = p.code();
+  std::vector<InstructionInfo> all(code->instrs.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].instr = code->instrs[i];
+    all[i].index = static_cast<int>(i);
+  }
+  const SegmentView& fused = view(*p.unhooked()->segment);
+  for (size_t i = 0; i < all.size() && i < fused.folded_into.size(); ++i) all[i].folded_into = fused.folded_into[i];
+  for (size_t a = 0; a < fused.areas.size(); ++a)
+    for (const int i : fused.areas[a].instrs) all[static_cast<size_t>(i)].area = static_cast<int>(a);
+  return all;
+}
+
+nb::list input_shapes(Program& p) {
+  nb::list shapes;
+  for (const auto& in : p.code()->inputs) shapes.append(nb::make_tuple(from_dims(in.shape), static_cast<int>(in.dtype)));
+  return shapes;
+}
+
+std::vector<int64_t> kept_of(Program& p) {
+  const auto inputs = p.code()->inputs.size();
+  const auto kept = p.last().kept;
+  std::vector<int64_t> ids;
+  for (size_t v = 0; v < kept.size(); ++v)
+    if (v < inputs || kept[v]) ids.push_back(static_cast<int64_t>(v));
+  return ids;
+}
+
+nb::bytes words_of(Program& p, int64_t area) {
+  const auto [segment, number] = find_area(p, area);
+  const std::vector<uint64_t> words = tile_words(*segment->segment, number);
+  return nb::bytes(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint64_t));
+}
+
+nb::object launch_array(Launch& l, int local_id) {
+  Value value;
+  LeasePtr lease;
+  {
+    nb::gil_scoped_release unlocked;  // a run_until on another thread may hold the launch
+    value = l.value(local_id, &lease);
+  }
+  return to_array(value, lease);
+}
+
+void bind_views(nb::module_& m) {
+  nb::class_<InstructionInfo>(m, "Instruction", "One tensor instruction, with the shapes and immediates of the last launch.")
+      .def_ro("index", &InstructionInfo::index)
+      .def_prop_ro("opcode", [](const InstructionInfo& i) { return static_cast<int>(i.instr.op); })
+      .def_prop_ro("name", [](const InstructionInfo& i) { return op_name(i.instr.op); })
+      .def_prop_ro("operands", [](const InstructionInfo& i) { return from_ints(i.instr.operands); }, "Local ids, -1 = immediate.")
+      .def_prop_ro("attrs", [](const InstructionInfo& i) { return from_ints(i.instr.attrs); })
+      .def_prop_ro("imms",
+                   [](const InstructionInfo& i) {
+                     nb::list imms;
+                     for (const Imm& imm : i.instr.imms) imms.append(from_imm(imm));
+                     return nb::tuple(imms);
+                   })
+      .def_prop_ro("shape", [](const InstructionInfo& i) { return from_dims(i.instr.shape); })
+      .def_prop_ro("dtype", [](const InstructionInfo& i) { return static_cast<int>(i.instr.dtype); })
+      .def_prop_ro("place", [](const InstructionInfo& i) { return i.instr.place; })
+      .def_prop_ro("value_name", [](const InstructionInfo& i) { return i.instr.name; })
+      .def_ro("folded_into", &InstructionInfo::folded_into, "Index of the instruction it was merged into, -1.")
+      .def_ro("area", &InstructionInfo::area, "Its area in the unhooked fusing, -1 for a view that is no work.")
+      .def("__repr__", [](const InstructionInfo& i) {
+        std::string text = "<" + std::to_string(i.index) + ": " + op_name(i.instr.op);
+        for (const int32_t o : i.instr.operands) text += o < 0 ? " imm" : " %" + std::to_string(o);
+        return text + " -> " + type_text(i.instr.dtype, i.instr.shape) + ">";
+      });
+  nb::class_<AreaView>(m, "Area", "Instructions fused into one tile program.")
+      .def_ro("index", &AreaView::index)
+      .def_prop_ro("kind", [](const AreaView& a) { return a.info.kind; }, "vector, cube (matmul with what follows), move or reduce.")
+      .def_prop_ro("instructions", [](const AreaView& a) { return from_ints(a.info.instrs); })
+      .def_prop_ro("cut_reason", [](const AreaView& a) { return a.info.cut_reason; }, "Why the area could not grow further, in words.")
+      .def_prop_ro("tiles", [](const AreaView& a) { return a.info.tiles; })
+      .def_prop_ro("tile_rows", [](const AreaView& a) { return a.info.tile_rows; })
+      .def_prop_ro("tile_cols", [](const AreaView& a) { return a.info.tile_cols; })
+      .def_prop_ro("ns", [](const AreaView& a) { return a.info.ns; }, "Nanoseconds of the last launch.");
+}
+
+}  // namespace
+
+void bind_programs(nb::module_& m) {
+  bind_views(m);
+  nb::class_<Program>(m, "Program", "The instructions of one flush, cached by structure; shapes, strides and immediates are patched in at every launch.")
+      .def_ro("id", &Program::id)
+      .def_ro("name", &Program::name)
+      .def_ro("backward", &Program::backward, "Any instruction is marked backward.")
+      .def_prop_ro("launches", [](Program& p) { return p.launches.load(); })
+      .def_prop_ro("input_count", [](Program& p) { return p.code()->inputs.size(); })
+      .def_prop_ro("instructions", &instructions_of, "With the shapes and immediates of the last launch.")
+      .def_prop_ro("input_shapes", &input_shapes, "(shape, dtype) of each input at the last launch.")
+      .def_prop_ro("areas", [](Program& p) { return areas_of(p.last().segments); }, "How the last launch was fused, hooks included.")
+      .def("fused_areas", [](Program& p) { return areas_of({p.unhooked()}); }, "How it is fused with no hooks at the last shapes.")
+      .def("tile_text",
+           [](Program& p, int64_t area) {
+             const auto [segment, number] = find_area(p, area);
+             return tile_text(*segment->segment, number);
+           },
+           "area"_a, "Disassembly of an area's tile code, one instruction a line, each ending in `; %<instruction index>`.")
+      .def("tile_words", &words_of, "area"_a, "The area's tile code, 64-bit words in this machine's byte order.")
+      .def("kept", &kept_of, "Local ids in memory after the last launch.");
+
+  nb::class_<Launch>(m, "Launch", "One run of a program; kept by its owner while its values are wanted.")
+      .def_ro("program", &Launch::program)
+      .def_ro("number", &Launch::number, "Counts from 1 over the process.")
+      .def_ro("step", &Launch::step)
+      .def_prop_ro("next", &Launch::next, "Index of the next instruction to run.")
+      .def_prop_ro("done", [](const Launch& l) { return l.next() == l.count(); })
+      .def("array", &launch_array, "local_id"_a, "A read-only view of a value in memory, None if not computed yet or fused away.")
+      .def("run_until", &Launch::run_until, "instruction"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "For a stopped launch: runs up to, not including, that instruction, each an area of its own. Error if it is not stopped.");
+
+  m.def("programs", &all_programs, "All cached programs, by id.");
+  m.def("program", &program_by_id, "id"_a, "The program with this id. Error if there is none.");
+}
+
+}  // namespace dvm

@@ -1,0 +1,342 @@
+#include "graph.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "optable.h"
+#include "place.h"
+#include "stream.h"
+
+namespace dvm {
+namespace {
+
+// Offsets are added and multiplied below this without overflow.
+constexpr int64_t kMaxBytes = int64_t{1} << 46;
+
+uint32_t name_number(const std::string& name) {
+  static auto* numbers = new std::unordered_map<std::string, uint32_t>;
+  return numbers->try_emplace(name, static_cast<uint32_t>(numbers->size())).first->second;
+}
+
+std::string id_text(int64_t id) { return "%" + std::to_string(id); }
+
+// First and last byte an array touches, relative to its pointer.
+std::pair<int64_t, int64_t> extent(const Dims& shape, const Dims& strides, int item) {
+  int64_t low = 0, high = item;
+  for (int i = 0; i < shape.rank; ++i) {
+    if (shape[i] == 0) return {0, 0};
+    const int64_t reach = strides[i] * (shape[i] - 1) * item;
+    (reach < 0 ? low : high) += reach;
+  }
+  return {low, high};
+}
+
+bool gone(const Node& n) { return n.pending < 0 && !n.memory.data && n.instr.shape.size() > 0; }
+
+std::string gone_text(int64_t id, const Node& n) {
+  return id_text(id) + (n.instr.name.empty() ? "" : " (" + n.instr.name + ")") + " is no longer in memory: it was fused away or released";
+}
+
+// Attributes that say where, not what: they are patched like shapes.
+bool geometric(Op op) { return op == Op::kSLICE || op == Op::kUNSLICE || op == Op::kONE_HOT; }
+
+}  // namespace
+
+Graph::Graph(std::string name_) : name(std::move(name_)), step(current_step()), name_id_(name_number(name)) { reset(); }
+
+Graph::~Graph() {
+  for (Node& n : nodes_) release(n);
+}
+
+void Graph::reset() {
+  pending_.clear();
+  inputs_.clear();
+  key_.assign(1, name_id_);
+  geometry_.clear();
+  ++flush_number_;
+  backward_ = false;
+}
+
+Node& Graph::node(int64_t id) {
+  if (id < 0 || id >= size()) throw UserError("no value " + id_text(id) + " in graph " + name + ", which has " + std::to_string(size()));
+  return nodes_[static_cast<size_t>(id)];
+}
+
+int64_t Graph::input(void* data, DType dtype, const Dims& shape, const Dims* strides, std::shared_ptr<void> keep, std::string cls) {
+  const int item = item_size(dtype);
+  if (!item) throw UserError("input: no dtype " + std::to_string(static_cast<int>(dtype)));
+  int64_t reach = item;
+  for (int i = 0; i < shape.rank; ++i) {
+    if (shape[i] < 0) throw UserError("input: shape " + shape_text(shape) + " has a negative extent");
+    const int64_t step = strides ? std::max<int64_t>(1, (*strides)[i] < 0 ? -((*strides)[i] + 1) + 1 : (*strides)[i]) : 1;
+    if (shape[i] > 1 && (shape[i] > kMaxBytes / reach || step > kMaxBytes / shape[i])) throw UserError("input: " + type_text(dtype, shape) + " is too large");
+    if (shape[i] > 1) reach *= shape[i];
+  }
+  if (!data && shape.size() > 0) throw UserError("input: " + type_text(dtype, shape) + " at address 0");
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(item) && shape.size() > 0)
+    throw UserError("input: " + type_text(dtype, shape) + " is not aligned to its items of " + std::to_string(item) + " bytes; copy it first");
+  Node& n = nodes_.emplace_back();
+  n.instr.dtype = dtype;
+  n.instr.shape = shape;
+  n.memory.data = data;
+  n.memory.dtype = dtype;
+  n.memory.shape = shape;
+  n.memory.strides = strides ? *strides : contiguous_strides(shape);
+  n.cls = std::move(cls);
+  n.lease = std::make_shared<Lease>();
+  n.lease->keep = std::move(keep);
+  if (memory_log_on()) {
+    BufferTag tag;
+    tag.cls = n.cls.empty() ? "activation" : n.cls;
+    n.lease->log_id = log_external(data, shape.size() * item, tag);
+  }
+  return size() - 1;
+}
+
+// The operand's number in the structure key: inputs even, instructions odd.
+int32_t Graph::add_operand(int32_t id, std::vector<uint32_t>& fresh) {
+  Node& n = nodes_[static_cast<size_t>(id)];
+  if (n.pending >= 0) return n.pending << 1 | 1;
+  if (n.slot_flush != flush_number_) {
+    if (!n.memory.data) n.memory = {nullptr, n.instr.dtype, n.instr.shape, contiguous_strides(n.instr.shape), nullptr};  // empty, needs no memory
+    n.slot = static_cast<int32_t>(inputs_.size());
+    n.slot_flush = flush_number_;
+    inputs_.push_back(id);
+    fresh.push_back(static_cast<uint32_t>(n.instr.dtype) | static_cast<uint32_t>(n.instr.shape.rank) << 8);
+    geometry_.insert(geometry_.end(), n.memory.shape.d.begin(), n.memory.shape.d.begin() + n.memory.shape.rank);
+    geometry_.insert(geometry_.end(), n.memory.strides.d.begin(), n.memory.strides.d.begin() + n.memory.strides.rank);
+  }
+  return n.slot << 1;
+}
+
+int64_t Graph::record(Instr filled, bool shape_given) {
+  const OpInfo& info = op_info(filled.op);
+  if (info.name && info.own_shape != shape_given)
+    throw UserError(std::string(info.name) + (shape_given ? ": the result's shape follows from the operands, none may be given" : ": needs the result's shape"),
+                    filled.place);
+  types_.clear();
+  for (const int32_t operand : filled.operands) {
+    if (operand == -1) {
+      types_.push_back({DType::kNone, nullptr});
+      continue;
+    }
+    if (operand < 0 || operand >= size()) throw UserError(std::string(op_name(filled.op)) + ": no value " + id_text(operand) + " in graph " + name, filled.place);
+    const Node& o = nodes_[static_cast<size_t>(operand)];
+    if (gone(o)) throw UserError(std::string(op_name(filled.op)) + ": value " + gone_text(operand, o) + "; keep it in the flush that computes it", filled.place);
+    types_.push_back({o.instr.dtype, &o.instr.shape});
+  }
+  infer(filled, types_);
+
+  const auto id = static_cast<int32_t>(nodes_.size());
+  Node& n = nodes_.emplace_back();
+  n.instr = std::move(filled);
+  const Instr& instr = n.instr;
+  const bool where = geometric(instr.op);
+  key_.push_back(static_cast<uint32_t>(instr.op) | static_cast<uint32_t>(instr.dtype) << 8 | static_cast<uint32_t>(instr.shape.rank) << 16 |
+                 static_cast<uint32_t>(instr.imms.size()) << 24);
+  key_.push_back(instr.place);
+  key_.push_back(static_cast<uint32_t>(instr.operands.size()) | static_cast<uint32_t>(where ? 0 : instr.attrs.size()) << 16);
+  static thread_local std::vector<uint32_t> fresh;
+  fresh.clear();
+  for (const int32_t operand : instr.operands) key_.push_back(static_cast<uint32_t>(operand < 0 ? -1 : add_operand(operand, fresh)));
+  key_.insert(key_.end(), fresh.begin(), fresh.end());
+  if (where) {
+    geometry_.insert(geometry_.end(), instr.attrs.begin(), instr.attrs.end());
+  } else {
+    for (const int64_t a : instr.attrs) {
+      key_.push_back(static_cast<uint32_t>(a));
+      key_.push_back(static_cast<uint32_t>(a >> 32));
+    }
+  }
+  if (shape_given) geometry_.insert(geometry_.end(), instr.shape.d.begin(), instr.shape.d.begin() + instr.shape.rank);
+  backward_ = backward_ || place_is_backward(instr.place);
+  n.pending = static_cast<int32_t>(pending_.size());
+  pending_.push_back(id);
+  return id;
+}
+
+int32_t Graph::local(int32_t id) const {
+  if (id < 0) return -1;
+  const Node& n = nodes_[static_cast<size_t>(id)];
+  return n.pending >= 0 ? static_cast<int32_t>(inputs_.size()) + n.pending : n.slot;
+}
+
+std::shared_ptr<ProgramCode> Graph::make_code() const {
+  auto code = std::make_shared<ProgramCode>();
+  code->name = name;
+  for (const int32_t id : inputs_) {
+    const Node& n = nodes_[static_cast<size_t>(id)];
+    code->inputs.push_back({n.instr.dtype, n.memory.shape, n.memory.strides, n.cls});
+  }
+  for (const int32_t id : pending_) {
+    Instr instr = nodes_[static_cast<size_t>(id)].instr;
+    for (int32_t& operand : instr.operands) operand = local(operand);
+    code->instrs.push_back(std::move(instr));
+  }
+  return code;
+}
+
+// Writes this flush's shapes and immediates into the program's code. Returns how many instructions and inputs changed.
+int64_t Graph::patch(ProgramCode& code) const {
+  int64_t changed = 0;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Value& now = nodes_[static_cast<size_t>(inputs_[i])].memory;
+    ProgramCode::Input& old = code.inputs[i];
+    if (old.shape == now.shape && old.strides == now.strides) continue;
+    old.shape = now.shape;
+    old.strides = now.strides;
+    ++changed;
+  }
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    const Instr& now = nodes_[static_cast<size_t>(pending_[i])].instr;
+    Instr& old = code.instrs[i];
+    bool same = old.shape == now.shape;
+    for (size_t k = 0; k < now.imms.size(); ++k)
+      same = same && old.imms[k].f == now.imms[k].f && old.imms[k].i == now.imms[k].i && old.imms[k].is_int == now.imms[k].is_int;
+    if (geometric(now.op)) same = same && old.attrs == now.attrs;
+    if (same) continue;
+    old.shape = now.shape;
+    old.imms = now.imms;
+    old.attrs = now.attrs;
+    if (!now.name.empty()) old.name = now.name;
+    ++changed;
+  }
+  return changed;
+}
+
+// Whether an output's memory is also an input's or an earlier output's: then it is written only after the run.
+bool Graph::overlaps(const void* to, int64_t bytes, size_t before, const std::vector<std::pair<int64_t, void*>>& outputs) {
+  const auto low = reinterpret_cast<intptr_t>(to), high = low + bytes;
+  for (const int32_t id : inputs_) {
+    const Value& v = nodes_[static_cast<size_t>(id)].memory;
+    const auto [from, until] = extent(v.shape, v.strides, item_size(v.dtype));
+    const auto base = reinterpret_cast<intptr_t>(v.data);
+    if (low < base + until && base + from < high) return true;
+  }
+  for (size_t i = 0; i < before; ++i) {
+    const Instr& other = node(outputs[i].first).instr;
+    const auto base = reinterpret_cast<intptr_t>(outputs[i].second);
+    if (low < base + other.shape.size() * item_size(other.dtype) && base < high) return true;
+  }
+  return false;
+}
+
+Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs, const ProgramHandler& made,
+                          StopHandler stop) {
+  const auto must_be_there = [&](int64_t id, const char* what) {
+    const Node& n = node(id);
+    if (gone(n)) throw UserError(std::string(what) + ": value " + gone_text(id, n), n.instr.place);
+  };
+  for (const int64_t id : keep) must_be_there(id, "flush(keep)");
+  for (const auto& [id, to] : outputs) {
+    must_be_there(id, "flush(outputs)");
+    const Instr& instr = node(id).instr;
+    if (!to && instr.shape.size() > 0) throw UserError("flush(outputs): value " + id_text(id) + " goes to address 0", instr.place);
+    if (reinterpret_cast<uintptr_t>(to) % static_cast<uintptr_t>(item_size(instr.dtype)) && instr.shape.size() > 0)
+      throw UserError("flush(outputs): the memory for value " + id_text(id) + " " + type_text(instr.dtype, instr.shape) + " is not aligned to its items", instr.place);
+  }
+
+  Flush f;
+  for (const auto& [id, to] : outputs)
+    if (node(id).pending < 0) f.copies.push_back({static_cast<int32_t>(id), to});
+  if (pending_.empty()) return f;
+
+  ProgramPtr program = find_program(key_);
+  Launch::Plan plan;
+  if (program) {
+    plan.code = program->patched(geometry_, [this](ProgramCode& code) { return patch(code); });
+  } else {
+    program = add_program(key_, make_code(), backward_);
+    plan.code = program->patched(geometry_, [](ProgramCode&) { return int64_t{0}; });
+    if (made) made(program);
+  }
+
+  const size_t n_inputs = inputs_.size(), n = n_inputs + pending_.size();
+  plan.program = program;
+  plan.values.resize(n);
+  plan.leases.resize(n);
+  plan.keep.assign(n, 0);
+  for (size_t i = 0; i < n_inputs; ++i) {
+    const Node& in = nodes_[static_cast<size_t>(inputs_[i])];
+    plan.values[i] = in.memory;
+    plan.leases[i] = in.lease;
+  }
+  const auto want = [&](int64_t id) {
+    const auto at = static_cast<size_t>(local(static_cast<int32_t>(id)));
+    if (plan.keep[at]) return false;
+    plan.keep[at] = 1;
+    f.kept.emplace_back(static_cast<int32_t>(id), static_cast<int32_t>(at));
+    return true;
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto [id, to] = outputs[i];
+    const Node& out = node(id);
+    if (out.pending < 0) continue;
+    const int64_t bytes = out.instr.shape.size() * item_size(out.instr.dtype);
+    if (!want(id) || overlaps(to, bytes, i, outputs)) {
+      f.copies.push_back({static_cast<int32_t>(id), to});
+      continue;
+    }
+    const auto at = static_cast<size_t>(local(static_cast<int32_t>(id)));
+    plan.values[at] = {to, out.instr.dtype, out.instr.shape, contiguous_strides(out.instr.shape), nullptr};
+    plan.leases[at] = std::make_shared<Lease>();
+    if (memory_log_on()) {
+      BufferTag tag;
+      tag.name = out.instr.name;
+      tag.cls = backward_ ? "gradient" : "activation";
+      tag.place = out.instr.place;
+      tag.program = program->id;
+      tag.instruction = out.pending;
+      plan.leases[at]->log_id = log_external(to, bytes, tag);
+    }
+  }
+  for (const int64_t id : keep)
+    if (node(id).pending >= 0) want(id);
+
+  plan.geometry = geometry_;
+  f.launch = std::make_shared<Launch>(std::move(plan), std::move(stop));
+  for (const int32_t id : pending_) nodes_[static_cast<size_t>(id)].pending = -1;
+  reset();
+  return f;
+}
+
+void Graph::finish(Flush& f) {
+  if (f.launch)
+    for (const auto& [id, local_id] : f.kept) {
+      Node& n = nodes_[static_cast<size_t>(id)];
+      n.memory = f.launch->value(local_id, &n.lease);
+    }
+  for (const Flush::Copy& copy : f.copies) {
+    Node& n = nodes_[static_cast<size_t>(copy.node)];
+    const int64_t bytes = n.instr.shape.size() * item_size(n.instr.dtype);
+    if (bytes && copy.to != n.memory.data) {
+      Value from = n.memory;
+      copy_contiguous(copy.to, from);
+      count_copy(bytes);
+    }
+    n.memory = {copy.to, n.instr.dtype, n.instr.shape, contiguous_strides(n.instr.shape), nullptr};
+    n.lease = std::make_shared<Lease>();
+  }
+}
+
+void Graph::release(Node& n) {
+  // Memory somebody keeps for us stays readable for a launch that holds the lease; a bare pointer does not.
+  if (n.lease && !n.lease->keep) n.lease->over.store(true);
+  n.lease.reset();
+  n.memory.data = nullptr;
+  n.memory.owner.reset();
+}
+
+void Graph::release(const std::vector<int64_t>& ids) {
+  for (const int64_t id : ids)
+    if (node(id).pending >= 0) throw UserError("release: value " + id_text(id) + " is still to be computed", node(id).instr.place);
+  for (const int64_t id : ids) {
+    Node& n = node(id);
+    // Pending instructions still read it: their launch needs the memory.
+    if (n.slot_flush == flush_number_ && !pending_.empty()) throw UserError("release: value " + id_text(id) + " is an operand of pending instructions; flush first", n.instr.place);
+    release(n);
+  }
+}
+
+}  // namespace dvm

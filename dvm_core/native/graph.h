@@ -1,0 +1,77 @@
+// Capture: ops recorded in order until they are flushed. Everything here is used with the GIL held.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launch.h"
+
+namespace dvm {
+
+// A value: an input, or the result of an instruction.
+struct Node {
+  Instr instr;              // op kEnd: an input. operands: ids of the graph
+  Value memory;             // data null: not in memory
+  LeasePtr lease;           // of memory the graph does not own
+  std::string cls;          // of an input
+  int32_t pending = -1;     // number among the pending instructions
+  int32_t slot = -1;        // number among the pending program's inputs,
+  uint32_t slot_flush = 0;  //   if this is the flush it was given for
+};
+
+class Graph {
+ public:
+  explicit Graph(std::string name);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  std::string name;
+  int64_t step = 0;
+
+  // strides: null: contiguous. keep: held as long as the memory may be read. Throws UserError.
+  int64_t input(void* data, DType dtype, const Dims& shape, const Dims* strides, std::shared_ptr<void> keep, std::string cls);
+
+  // operands: ids of the graph, -1 where imms[0] stands. Returns the id of the result. Throws UserError, nothing recorded.
+  int64_t record(Instr instr, bool shape_given);
+
+  int64_t size() const { return static_cast<int64_t>(nodes_.size()); }
+  int64_t pending() const { return static_cast<int64_t>(pending_.size()); }
+  // Throws UserError for an id that is none.
+  Node& node(int64_t id);
+
+  // The launch of the pending instructions, ready to run, null if there are none; finish() afterwards. `made`: the program is new.
+  struct Flush {
+    std::shared_ptr<Launch> launch;
+    std::vector<std::pair<int32_t, int32_t>> kept;           // node, local id: in memory after the run
+    struct Copy { int32_t node; void* to; };
+    std::vector<Copy> copies;                                // done by finish()
+  };
+  using ProgramHandler = std::function<void(const ProgramPtr&)>;
+  Flush flush(const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs, const ProgramHandler& made, StopHandler stop);
+  void finish(Flush& flush);
+  void release(const std::vector<int64_t>& ids);
+
+ private:
+  int32_t add_operand(int32_t id, std::vector<uint32_t>& fresh);
+  std::shared_ptr<ProgramCode> make_code() const;
+  int64_t patch(ProgramCode& code) const;
+  int32_t local(int32_t id) const;
+  bool overlaps(const void* to, int64_t bytes, size_t before, const std::vector<std::pair<int64_t, void*>>& outputs);
+  void reset();
+  void release(Node& node);
+
+  std::deque<Node> nodes_;
+  std::vector<int32_t> pending_, inputs_;  // nodes
+  std::vector<uint32_t> key_;              // structure of what is pending
+  std::vector<int64_t> geometry_;          // and its shapes, strides, bounds
+  uint32_t flush_number_ = 1;
+  uint32_t name_id_ = 0;
+  bool backward_ = false;
+  std::vector<OperandType> types_;         // scratch of record()
+};
+
+}  // namespace dvm

@@ -1,0 +1,122 @@
+#include "hooks.h"
+
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#ifdef __linux__
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#endif
+
+#include "memory.h"
+
+namespace dvm {
+namespace {
+
+constexpr size_t kMaxEvents = 10'000, kMaxBytes = size_t{256} << 20;
+
+class Queue {
+ public:
+  void push(HookEvent event) {
+    event.time_ns = now_ns();
+    std::lock_guard lock(mutex_);
+    bytes_ += event.data.size();
+    events_.push_back(std::move(event));
+    while (events_.size() > kMaxEvents || (bytes_ > kMaxBytes && events_.size() > 1)) {
+      bytes_ -= events_.front().data.size();
+      events_.pop_front();
+      ++dropped_;
+    }
+    signal();
+  }
+
+  std::vector<HookEvent> take(int64_t limit, int64_t* dropped) {
+    std::lock_guard lock(mutex_);
+    std::vector<HookEvent> out;
+    while (!events_.empty() && static_cast<int64_t>(out.size()) < limit) {
+      bytes_ -= events_.front().data.size();
+      out.push_back(std::move(events_.front()));
+      events_.pop_front();
+    }
+    *dropped = std::exchange(dropped_, 0);
+    if (events_.empty()) clear_signal();
+    return out;
+  }
+
+  int fd() {
+    std::lock_guard lock(mutex_);
+#ifdef __linux__
+    if (fd_ < 0) {
+      fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+      if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+      if (!events_.empty()) signal();
+    }
+#endif
+    return fd_;
+  }
+
+  std::mutex& mutex() { return mutex_; }
+
+  // In a forked child: the parent's events and its descriptor are not ours.
+  void forget() {
+    events_.clear();
+    bytes_ = 0;
+    dropped_ = 0;
+#ifdef __linux__
+    if (fd_ >= 0) close(fd_);
+#endif
+    fd_ = -1;
+  }
+
+ private:
+  void signal() {
+#ifdef __linux__
+    const uint64_t one = 1;
+    if (fd_ >= 0 && write(fd_, &one, sizeof one) < 0 && errno != EAGAIN) fd_ = -1;
+#endif
+  }
+  void clear_signal() {
+#ifdef __linux__
+    uint64_t count;
+    if (fd_ >= 0 && read(fd_, &count, sizeof count) < 0 && errno != EAGAIN) fd_ = -1;
+#endif
+  }
+
+  std::mutex mutex_;
+  std::deque<HookEvent> events_;
+  size_t bytes_ = 0;
+  int64_t dropped_ = 0;
+  int fd_ = -1;
+};
+
+Queue& queue() {
+  static Queue* q = [] {
+    auto* made = new Queue;
+#ifdef __linux__
+    pthread_atfork([] { queue().mutex().lock(); }, [] { queue().mutex().unlock(); },
+                   [] {
+                     queue().forget();
+                     queue().mutex().unlock();
+                   });
+#endif
+    return made;
+  }();
+  return *q;
+}
+
+std::atomic<int> mask{0};
+
+}  // namespace
+
+void publish(HookEvent event) { queue().push(std::move(event)); }
+std::vector<HookEvent> take_events(int64_t limit, int64_t* dropped) { return queue().take(limit, dropped); }
+int events_fd() { return queue().fd(); }
+void set_check_mask(int bits) { mask.store(bits & 3); }
+int check_mask() { return mask.load(std::memory_order_relaxed); }
+
+}  // namespace dvm

@@ -1,0 +1,276 @@
+#include "launch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "optable.h"
+#include "stream.h"
+
+namespace dvm {
+namespace {
+
+std::atomic<int64_t> launches{0};
+
+// Views, moves and constants have no tile code of their own to put a statistics instruction behind: they are measured in memory.
+bool measured_in_memory(const Instr& instr) {
+  const char cls = op_info(instr.op).cls;
+  return cls == 'V' || cls == 'D' || cls == 'N';
+}
+
+// A view makes no value: what is wrong with it was wrong with its operand.
+bool checkable(const Instr& instr) { return is_float(instr.dtype) && op_info(instr.op).cls != 'V'; }
+
+}  // namespace
+
+int64_t launch_count() { return launches.load(); }
+
+Launch::Launch(Plan plan, StopHandler stop)
+    : program(std::move(plan.program)),
+      number(launches.fetch_add(1) + 1),
+      step(current_step()),
+      stop_(std::move(stop)),
+      code_(std::move(plan.code)),
+      geometry_(std::move(plan.geometry)),
+      count_(static_cast<int>(code_->instrs.size())),
+      values_(std::move(plan.values)),
+      leases_(std::move(plan.leases)),
+      wanted_(std::move(plan.keep)),
+      keep_(wanted_),
+      first_instruction_(instructions_run()) {
+  plan_hooks();
+}
+
+void Launch::plan_hooks() {
+  const int64_t index = program->launches.fetch_add(1, std::memory_order_relaxed);
+  if (stop_) check_mask_ = check_mask();
+  if (program->hooked())
+    for (const Hook& h : program->hooks())
+      if (h.due(index) && h.instruction < count_ && (stop_ || !(h.kind & (kHookStop | kHookCheck)))) hooks_.push_back(h);
+  if (hooks_.empty() && !check_mask_) return;
+
+  bool checking = check_mask_ != 0;
+  std::vector<uint8_t> kinds(static_cast<size_t>(count_), 0);
+  for (const Hook& h : hooks_) {
+    kinds[static_cast<size_t>(h.instruction)] |= static_cast<uint8_t>(h.kind);
+    checking = checking || h.kind == kHookCheck;
+    if (h.kind == kHookCapture) keep(h.instruction) = 1;
+    if (h.kind == kHookStop && (stops_.empty() || stops_.back() != h.instruction)) stops_.push_back(h.instruction);
+  }
+  // What the debugger may look at is all there: before the last stop, and everywhere once a check may report.
+  const int all_kept = checking ? count_ : stops_.empty() ? 0 : stops_.back();
+  for (int i = 0; i < all_kept; ++i) keep(i) = 1;
+
+  for (int i = 0; i < count_; ++i) {
+    const Instr& instr = code_->instrs[static_cast<size_t>(i)];
+    const int wanted = kinds[static_cast<size_t>(i)] | (check_mask_ ? kHookCheck : 0);
+    const auto measure = [&](int kind, int64_t slot) {
+      if (measured_in_memory(instr)) {
+        keep(i) = 1;
+        after_.push_back({i, kind, slot});
+      } else {
+        sites_.push_back({i, kind, slot});
+      }
+    };
+    if (wanted & kHookStats) {
+      measure(kHookStats, static_cast<int64_t>(stats_.size()));
+      stats_.emplace_back();
+    }
+    if ((wanted & kHookCheck) && checkable(instr)) {
+      measure(kHookCheck, static_cast<int64_t>(checks_.size()));
+      checks_.push_back(0);
+    }
+  }
+}
+
+void Launch::run() {
+  int announced = -1;
+  for (;;) {
+    const auto at = std::find_if(stops_.begin(), stops_.end(), [&](int s) { return s > announced && s >= next(); });
+    const int end = at == stops_.end() ? count_ : *at;
+    if (end > next()) {
+      std::lock_guard lock(mutex_);
+      run_segment(next(), end, false);
+    }
+    if (at == stops_.end()) break;
+    std::vector<int64_t> ids;
+    for (const Hook& h : hooks_)
+      if (h.kind == kHookStop && h.instruction == end) ids.push_back(h.id);
+    stopped_.store(true);
+    try {
+      stop_(*this, end, "hook", ids);
+    } catch (...) {
+      stopped_.store(false);
+      throw;
+    }
+    stopped_.store(false);
+    // Wait for a run_until still at work; stops it went past, and the one it ended at, have been seen.
+    std::lock_guard lock(mutex_);
+    announced = std::max(end, next());
+  }
+  advance_instructions(count_);
+  program->set_last({segments_, wanted_, keep_});
+  report_check();
+}
+
+void Launch::run_until(int instruction) {
+  if (instruction < 0 || instruction > count_)
+    throw UserError("run_until: no instruction " + std::to_string(instruction) + " in a program of " + std::to_string(count_));
+  std::lock_guard lock(mutex_);
+  if (!stopped_.load()) throw UserError("run_until: the launch is not stopped");
+  if (instruction <= next()) return;
+  for (int i = next(); i < instruction; ++i) keep(i) = 1;
+  run_segment(next(), instruction, true);
+}
+
+// Under the lock.
+void Launch::run_segment(int begin, int end, bool unfused) {
+  SegmentRequest request;
+  request.begin = begin;
+  request.end = end;
+  request.unfused = unfused;
+  request.keep.assign(keep_.size(), 0);
+  std::copy(keep_.begin() + code_->value_of(begin), keep_.begin() + code_->value_of(end), request.keep.begin() + code_->value_of(begin));
+  for (const HookSite& site : sites_)
+    if (site.instr >= begin && site.instr < end) request.hooks.push_back(site);
+  const SegmentPtr segment = program->segment(*code_, geometry_, request);
+
+  allocate_kept(begin, end);
+  {
+    std::lock_guard running(segment->running);
+    const SegmentView& seen = view(*segment->segment);
+    std::shared_ptr<Storage> workspace;
+    if (seen.workspace_bytes > 0) workspace = allocate_unlogged(static_cast<size_t>(seen.workspace_bytes));
+    RunIO io;
+    io.code = code_.get();
+    io.values = &values_;
+    io.workspace = workspace ? workspace->data : nullptr;
+    io.stats = &stats_;
+    io.checks = &checks_;
+    const int64_t start = memory_log_on() ? now_ns() : 0;
+    dvm::run(*segment->segment, io);
+    if (start && workspace) log_workspace(seen, *workspace, start);
+  }
+  count_copy_avoided(segment->copies_avoided);
+  segments_.push_back(segment);
+  measure_in_memory(begin, end);
+  next_.store(end);
+  publish_results(begin, end);
+}
+
+void Launch::allocate_kept(int begin, int end) {
+  for (int i = begin; i < end; ++i) {
+    if (!keep(i) || result(i).data) continue;
+    const Instr& instr = code_->instrs[static_cast<size_t>(i)];
+    Value& v = result(i);
+    v.dtype = instr.dtype;
+    v.shape = instr.shape;
+    v.strides = contiguous_strides(instr.shape);
+    const auto bytes = static_cast<size_t>(instr.shape.size() * item_size(instr.dtype));
+    if (memory_log_on()) {
+      BufferTag tag;
+      tag.name = instr.name;
+      tag.cls = "activation";
+      tag.place = instr.place;
+      tag.program = program->id;
+      tag.instruction = i;
+      tag.born = first_instruction_ + i;
+      v.owner = allocate(bytes, &tag);
+    } else {
+      v.owner = allocate(bytes);
+    }
+    v.data = v.owner->data;
+  }
+}
+
+// A workspace slot lives from the first instruction of its first area to the last one of its last area.
+void Launch::log_workspace(const SegmentView& seen, const Storage& workspace, int64_t start_ns) {
+  std::vector<int64_t> area_end(seen.areas.size() + 1, start_ns);
+  for (size_t a = 0; a < seen.areas.size(); ++a) area_end[a + 1] = area_end[a] + seen.areas[a].ns;
+  std::vector<std::pair<int, int64_t>> logged;  // value, log id
+  for (const SlotInfo& slot : seen.slots) {
+    const int i = code_->instr_of(slot.value);
+    const Instr& instr = code_->instrs[static_cast<size_t>(i)];
+    BufferTag tag;
+    tag.name = instr.name;
+    tag.cls = "workspace";
+    tag.place = instr.place;
+    tag.program = program->id;
+    tag.instruction = i;
+    for (const auto& [value, id] : logged)
+      if (value == slot.in_place_of) tag.in_place_of = id;
+    const auto& last = seen.areas[static_cast<size_t>(slot.last_area)].instrs;
+    const int64_t freed = first_instruction_ + (last.empty() ? i : last.back()) + 1;
+    logged.emplace_back(slot.value, log_span(static_cast<const char*>(workspace.data) + slot.offset, slot.bytes, tag, first_instruction_ + i, freed,
+                                             area_end[static_cast<size_t>(slot.first_area)], area_end[static_cast<size_t>(slot.last_area) + 1]));
+  }
+}
+
+void Launch::measure_in_memory(int begin, int end) {
+  for (const HookSite& site : after_) {
+    if (site.instr < begin || site.instr >= end) continue;
+    const Value& v = result(site.instr);  // kept: contiguous
+    const auto t = static_cast<size_t>(v.dtype);
+    if (site.kind == kHookStats) kernels().stats[t](&stats_[static_cast<size_t>(site.slot)], v.data, v.shape.size());
+    else checks_[static_cast<size_t>(site.slot)] = kernels().check[t](v.data, v.shape.size());
+  }
+}
+
+void Launch::publish_results(int begin, int end) {
+  for (const Hook& h : hooks_) {
+    if (h.instruction < begin || h.instruction >= end || !(h.kind & (kHookStats | kHookCapture))) continue;
+    const Instr& instr = code_->instrs[static_cast<size_t>(h.instruction)];
+    HookEvent event;
+    event.kind = h.kind == kHookStats ? "stats" : "capture";
+    event.hook = h.id;
+    event.program = program->id;
+    event.instruction = h.instruction;
+    event.launch = number;
+    event.step = step;
+    event.shape = instr.shape;
+    event.dtype = instr.dtype;
+    if (h.kind == kHookCapture) {
+      snapshot(result(h.instruction), std::move(event), h.limit);
+      continue;
+    }
+    for (const auto* sites : {&sites_, &after_})
+      for (const HookSite& site : *sites)
+        if (site.instr == h.instruction && site.kind == kHookStats) event.stats = stats_[static_cast<size_t>(site.slot)];
+    publish(std::move(event));
+  }
+}
+
+// The first flagged instruction in program order, once.
+void Launch::report_check() {
+  int instruction = -1, bits = 0;
+  std::vector<int64_t> ids;
+  for (const auto* sites : {&sites_, &after_})
+    for (const HookSite& site : *sites) {
+      if (site.kind != kHookCheck || (instruction >= 0 && site.instr >= instruction)) continue;
+      const int found = checks_[static_cast<size_t>(site.slot)];
+      int wanted = check_mask_;
+      std::vector<int64_t> hit;
+      for (const Hook& h : hooks_) {
+        if (h.kind != kHookCheck || h.instruction != site.instr) continue;
+        wanted |= static_cast<int>(h.limit);
+        if (found & h.limit) hit.push_back(h.id);
+      }
+      if (!(found & wanted)) continue;
+      instruction = site.instr;
+      bits = found & wanted;
+      ids = std::move(hit);
+    }
+  if (instruction >= 0) stop_(*this, instruction, bits & 1 ? "nan" : "inf", ids);
+}
+
+Value Launch::value(int local_id, LeasePtr* lease) {
+  std::lock_guard lock(mutex_);
+  if (local_id < 0 || local_id >= static_cast<int>(values_.size()))
+    throw UserError("no value " + std::to_string(local_id) + " in a program of " + std::to_string(values_.size()));
+  if (code_->instr_of(local_id) >= next()) return {};
+  const auto i = static_cast<size_t>(local_id);
+  if (leases_[i] && leases_[i]->over.load()) return {};
+  if (lease) *lease = leases_[i];
+  return values_[i];
+}
+
+}  // namespace dvm

@@ -1,0 +1,89 @@
+// One run of a program: its segments in order, its stops, its hooks' results.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "memory.h"
+#include "program_cache.h"
+
+namespace dvm {
+
+// Memory the core does not own. Over: nobody reads the pointer any more. `keep` holds what the memory belongs to.
+struct Lease {
+  std::atomic<bool> over{false};
+  std::shared_ptr<void> keep;
+  int64_t log_id = -1;
+  ~Lease() { log_freed(log_id); }
+};
+using LeasePtr = std::shared_ptr<Lease>;
+
+class Launch;
+// Called on the launching thread before instruction `instruction` ("hook") or after the launch ("nan", "inf"). Null: no stops.
+using StopHandler = std::function<void(Launch&, int instruction, const char* reason, const std::vector<int64_t>& hooks)>;
+
+class Launch : public std::enable_shared_from_this<Launch> {
+ public:
+  // What a flush hands over, all by local id. values: inputs, and the caller's memory for outputs. keep: 1 if wanted in memory.
+  struct Plan {
+    ProgramPtr program;
+    std::shared_ptr<ProgramCode> code;
+    std::vector<int64_t> geometry;
+    std::vector<Value> values;
+    std::vector<LeasePtr> leases;
+    std::vector<uint8_t> keep;
+  };
+  Launch(Plan plan, StopHandler stop);
+
+  const ProgramPtr program;
+  const int64_t number, step;
+
+  // Runs to the end. Throws UserError of an instruction, or what the stop handler threw: the launch is then abandoned.
+  void run();
+  // Runs a stopped launch up to, not including, `instruction`, unfused. From any thread. Throws UserError if it is not stopped.
+  void run_until(int instruction);
+
+  int next() const { return next_.load(); }
+  int count() const { return count_; }
+  // The value if it is in memory and may be read, else data null.
+  Value value(int local_id, LeasePtr* lease);
+
+ private:
+  void plan_hooks();
+  void run_segment(int begin, int end, bool unfused);
+  void allocate_kept(int begin, int end);
+  void log_workspace(const SegmentView& view, const Storage& workspace, int64_t start_ns);
+  void measure_in_memory(int begin, int end);
+  void publish_results(int begin, int end);
+  void report_check();
+  Value& result(int instruction) { return values_[static_cast<size_t>(code_->value_of(instruction))]; }
+  uint8_t& keep(int instruction) { return keep_[static_cast<size_t>(code_->value_of(instruction))]; }
+
+  const StopHandler stop_;
+  const std::shared_ptr<ProgramCode> code_;
+  const std::vector<int64_t> geometry_;
+  const int count_;
+  std::vector<Value> values_;
+  const std::vector<LeasePtr> leases_;
+  const std::vector<uint8_t> wanted_;  // keep of the plan
+  std::vector<uint8_t> keep_;          // and what hooks want besides
+  std::atomic<int> next_{0};
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;                   // running a segment, or reading a value
+  int64_t first_instruction_ = 0;      // on the clock of the memory log
+
+  std::vector<Hook> hooks_;            // due this time, by instruction
+  std::vector<int> stops_;             // instructions, ascending
+  int check_mask_ = 0;                 // of the process
+  std::vector<HookSite> sites_;        // measured by tile code, ascending
+  std::vector<HookSite> after_;        // measured in memory when their segment is done
+  std::vector<Stats> stats_;           // by HookSite::slot
+  std::vector<int> checks_;
+  std::vector<SegmentPtr> segments_;   // run so far
+};
+
+}  // namespace dvm

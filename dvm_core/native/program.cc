@@ -1,0 +1,250 @@
+#include "program_cache.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "memory.h"
+#include "optable.h"
+
+namespace dvm {
+namespace {
+
+constexpr size_t kPrograms = 4096, kTimes = 4096;
+
+std::atomic<int64_t> hits{0}, misses{0}, patches{0}, tile_elements{0};
+
+// The last compile times, in a ring.
+struct Times {
+  std::mutex mutex;
+  std::vector<double> us;
+  size_t next = 0;
+  double max = 0;
+
+  void add(double t) {
+    std::lock_guard lock(mutex);
+    if (us.size() < kTimes) us.push_back(t);
+    else us[next] = t;
+    next = (next + 1) % kTimes;
+    max = std::max(max, t);
+  }
+};
+Times& times() {
+  static Times* t = new Times;
+  return *t;
+}
+
+struct Registry {
+  std::mutex mutex;
+  std::list<ProgramPtr> recent;  // front: used last
+  std::unordered_map<std::vector<uint32_t>, std::list<ProgramPtr>::iterator, WordsHash> by_key;
+  std::map<int64_t, ProgramPtr> by_id;
+  int64_t next_id = 1;
+};
+Registry& registry() {
+  static Registry* r = new Registry;
+  return *r;
+}
+
+void put(std::vector<int64_t>& words, const SegmentRequest& r) {
+  words.push_back(static_cast<int64_t>(r.begin) << 32 | r.end);
+  words.push_back(tile_elements.load() << 1 | static_cast<int64_t>(r.unfused));
+  uint64_t bits = 0;
+  for (size_t i = 0; i < r.keep.size(); ++i) {
+    bits |= static_cast<uint64_t>(r.keep[i] != 0) << (i % 64);
+    if (i % 64 == 63 || i + 1 == r.keep.size()) words.push_back(static_cast<int64_t>(std::exchange(bits, 0)));
+  }
+  for (const HookSite& h : r.hooks) {
+    words.push_back(static_cast<int64_t>(h.instr) << 32 | h.kind);
+    words.push_back(h.slot);
+  }
+}
+
+// Views that needed no area, and slots that took over their operand's bytes.
+int64_t avoided(const ProgramCode& code, const SegmentRequest& r, const SegmentView& seen) {
+  std::vector<uint8_t> worked(code.instrs.size(), 0);
+  for (const AreaInfo& area : seen.areas)
+    for (const int i : area.instrs) worked[static_cast<size_t>(i)] = 1;
+  int64_t n = 0;
+  for (int i = r.begin; i < r.end; ++i) n += op_info(code.instrs[static_cast<size_t>(i)].op).cls == 'V' && !worked[static_cast<size_t>(i)];
+  for (const SlotInfo& slot : seen.slots) n += slot.in_place_of >= 0;
+  return n;
+}
+
+}  // namespace
+
+Program::Program(int64_t id_, std::vector<uint32_t> key_, std::shared_ptr<ProgramCode> code, bool backward_)
+    : id(id_), key(std::move(key_)), name(code->name), backward(backward_), code_(std::move(code)) {}
+
+std::shared_ptr<ProgramCode> Program::code() {
+  std::lock_guard lock(mutex_);
+  return code_;
+}
+
+std::vector<int64_t> Program::geometry() {
+  std::lock_guard lock(mutex_);
+  return geometry_;
+}
+
+void Program::count_patches(int64_t n) {
+  if (n) patches.fetch_add(n, std::memory_order_relaxed);
+}
+
+SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>& geometry, const SegmentRequest& request, bool counted) {
+  std::vector<int64_t> words;
+  words.reserve(geometry.size() + 4 + request.keep.size() / 64 + 2 * request.hooks.size());
+  words = geometry;
+  put(words, request);
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = segments_.find(words);
+    if (found != segments_.end()) {
+      if (counted) hits.fetch_add(1, std::memory_order_relaxed);
+      recent_.splice(recent_.begin(), recent_, found->second);
+      return found->second->second;
+    }
+  }
+  // Not under the lock: another thread may compile the same meanwhile, and the later of the two is dropped.
+  const int64_t start = now_ns();
+  auto made = std::make_shared<CompiledSegment>();
+  CompileOptions options;
+  options.unfused = request.unfused;
+  options.tile_elements = tile_elements.load();
+  made->segment = compile(code, request.begin, request.end, request.keep, request.hooks, options);
+  made->copies_avoided = avoided(code, request, view(*made->segment));
+  if (counted) {
+    misses.fetch_add(1, std::memory_order_relaxed);
+    times().add(static_cast<double>(now_ns() - start) * 1e-3);
+  }
+  std::lock_guard lock(mutex_);
+  const auto found = segments_.find(words);
+  if (found != segments_.end()) return found->second->second;
+  recent_.emplace_front(words, made);
+  segments_.emplace(std::move(words), recent_.begin());
+  if (recent_.size() > kSegments) {
+    segments_.erase(recent_.back().first);
+    recent_.pop_back();
+  }
+  return made;
+}
+
+Program::Last Program::last() {
+  std::lock_guard lock(mutex_);
+  return last_;
+}
+
+void Program::set_last(Last last) {
+  std::lock_guard lock(mutex_);
+  std::swap(last_, last);
+}
+
+SegmentPtr Program::unhooked() {
+  std::shared_ptr<ProgramCode> code;
+  std::vector<int64_t> geometry;
+  SegmentRequest request;
+  {
+    std::lock_guard lock(mutex_);
+    code = code_;
+    geometry = geometry_;
+    request.keep = last_.wanted;
+  }
+  request.end = static_cast<int>(code->instrs.size());
+  if (request.keep.empty()) {
+    // Not launched yet: a program with no kept value computes nothing, so its last result stands for what will be wanted.
+    request.keep.assign(code->inputs.size() + code->instrs.size(), 0);
+    request.keep.back() = 1;
+  }
+  return segment(*code, geometry, request, false);
+}
+
+std::vector<Hook> Program::hooks() {
+  std::lock_guard lock(mutex_);
+  return hooks_;
+}
+
+void Program::set_hook(const Hook& hook) {
+  std::lock_guard lock(mutex_);
+  const auto same = [&](const Hook& h) { return h.instruction == hook.instruction && h.kind == hook.kind && h.id == hook.id; };
+  std::erase_if(hooks_, same);
+  const auto before = [](const Hook& a, const Hook& b) { return a.instruction < b.instruction; };
+  hooks_.insert(std::upper_bound(hooks_.begin(), hooks_.end(), hook, before), hook);
+  hooked_.store(true, std::memory_order_release);
+}
+
+void Program::clear_hook(int instruction, int kind, int64_t hook) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(hooks_, [&](const Hook& h) { return h.instruction == instruction && h.kind == kind && h.id == hook; });
+  hooked_.store(!hooks_.empty(), std::memory_order_release);
+}
+
+void Program::clear_hooks() {
+  std::lock_guard lock(mutex_);
+  hooks_.clear();
+  hooked_.store(false, std::memory_order_release);
+}
+
+ProgramPtr find_program(const std::vector<uint32_t>& key) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  const auto found = r.by_key.find(key);
+  if (found == r.by_key.end()) return nullptr;
+  r.recent.splice(r.recent.begin(), r.recent, found->second);
+  return *found->second;
+}
+
+ProgramPtr add_program(std::vector<uint32_t> key, std::shared_ptr<ProgramCode> code, bool backward) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  auto program = std::make_shared<Program>(r.next_id++, std::move(key), std::move(code), backward);
+  r.recent.push_front(program);
+  r.by_key[program->key] = r.recent.begin();
+  r.by_id[program->id] = program;
+  if (r.recent.size() > kPrograms) {
+    const ProgramPtr oldest = r.recent.back();
+    r.by_key.erase(oldest->key);
+    r.by_id.erase(oldest->id);
+    r.recent.pop_back();
+  }
+  return program;
+}
+
+std::vector<ProgramPtr> all_programs() {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  std::vector<ProgramPtr> all;
+  for (const auto& [id, program] : r.by_id) all.push_back(program);
+  return all;
+}
+
+ProgramPtr program_by_id(int64_t id) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  const auto found = r.by_id.find(id);
+  if (found == r.by_id.end()) throw UserError("no program " + std::to_string(id));
+  return found->second;
+}
+
+void set_tile_elements(int64_t n) { tile_elements.store(std::max<int64_t>(0, n)); }
+
+SelectorStats selector_stats() {
+  SelectorStats s;
+  s.hits = hits.load();
+  s.misses = misses.load();
+  s.patches = patches.load();
+  {
+    std::lock_guard lock(registry().mutex);
+    s.programs = registry().next_id - 1;
+  }
+  Times& t = times();
+  std::lock_guard lock(t.mutex);
+  if (t.us.empty()) return s;
+  std::vector<double> sorted = t.us;
+  std::sort(sorted.begin(), sorted.end());
+  const auto at = [&](double q) { return sorted[std::min(sorted.size() - 1, static_cast<size_t>(q * static_cast<double>(sorted.size())))]; };
+  s.compile_p50 = at(0.5);
+  s.compile_p99 = at(0.99);
+  s.compile_max = t.max;
+  return s;
+}
+
+}  // namespace dvm

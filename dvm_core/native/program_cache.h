@@ -1,0 +1,118 @@
+// Programs by structure, and each program's compiled segments by geometry: that second table is the selector.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hooks.h"
+#include "program.h"
+
+namespace dvm {
+
+struct WordsHash {
+  template <class Word>
+  size_t operator()(const std::vector<Word>& words) const {
+    uint64_t h = 0x9e3779b97f4a7c15ull + words.size();
+    for (const Word w : words) {
+      h = (h ^ static_cast<uint64_t>(w)) * 0xff51afd7ed558ccdull;
+      h ^= h >> 32;
+    }
+    return static_cast<size_t>(h);
+  }
+};
+
+// What a segment is compiled for. `geometry`: the program's input shapes and strides, own shapes, slice bounds and depths.
+struct SegmentRequest {
+  int begin = 0, end = 0;
+  std::vector<uint8_t> keep;
+  std::vector<HookSite> hooks;
+  bool unfused = false;
+};
+
+// A segment's tile code is shared by all launches; one launch at a time runs it.
+struct CompiledSegment {
+  std::shared_ptr<Segment> segment;
+  std::mutex running;
+  int64_t copies_avoided = 0;  // per run: results written in place, views that are strides only
+};
+using SegmentPtr = std::shared_ptr<CompiledSegment>;
+
+class Program {
+ public:
+  Program(int64_t id, std::vector<uint32_t> key, std::shared_ptr<ProgramCode> code, bool backward);
+
+  const int64_t id;
+  const std::vector<uint32_t> key;
+  const std::string name;
+  const bool backward;
+  std::atomic<int64_t> launches{0};
+
+  // The structure with the shapes and immediates of the last launch; replaced, never changed, while a launch holds it.
+  std::shared_ptr<ProgramCode> code();
+  std::vector<int64_t> geometry();
+  // The code for a new launch: the last one's, patched in place if nobody holds it. `patch` writes shapes and immediates and
+  // returns how many instructions changed.
+  template <class Patch>
+  std::shared_ptr<ProgramCode> patched(std::vector<int64_t> geometry, Patch&& patch) {
+    std::lock_guard lock(mutex_);
+    if (code_.use_count() != 1) code_ = std::make_shared<ProgramCode>(*code_);
+    count_patches(patch(*code_));
+    geometry_ = std::move(geometry);
+    return code_;
+  }
+
+  // The compiled segment, from the selector or fresh. `counted`: a launch's request, as opposed to the debugger's curiosity.
+  SegmentPtr segment(const ProgramCode& code, const std::vector<int64_t>& geometry, const SegmentRequest& request, bool counted = true);
+
+  // Of the last launch, for the debugger.
+  struct Last {
+    std::vector<SegmentPtr> segments;
+    std::vector<uint8_t> wanted, kept;  // by local id: as the flush asked, and with what hooks kept besides
+  };
+  Last last();
+  void set_last(Last last);
+  // Compiled as if there were no hooks, for the last launch's shapes and kept values.
+  SegmentPtr unhooked();
+
+  std::vector<Hook> hooks();
+  bool hooked() const { return hooked_.load(std::memory_order_acquire); }
+  void set_hook(const Hook& hook);
+  void clear_hook(int instruction, int kind, int64_t id);
+  void clear_hooks();
+
+ private:
+  static void count_patches(int64_t n);
+  static constexpr size_t kSegments = 512;
+  using Lru = std::list<std::pair<std::vector<int64_t>, SegmentPtr>>;
+
+  std::mutex mutex_;
+  std::shared_ptr<ProgramCode> code_;
+  std::vector<int64_t> geometry_;
+  Lru recent_;  // front: used last
+  std::unordered_map<std::vector<int64_t>, Lru::iterator, WordsHash> segments_;
+  Last last_;
+  std::vector<Hook> hooks_;
+  std::atomic<bool> hooked_{false};
+};
+using ProgramPtr = std::shared_ptr<Program>;
+
+// The program with this key, or null. The 4096 used last are kept.
+ProgramPtr find_program(const std::vector<uint32_t>& key);
+ProgramPtr add_program(std::vector<uint32_t> key, std::shared_ptr<ProgramCode> code, bool backward);
+std::vector<ProgramPtr> all_programs();      // by id
+ProgramPtr program_by_id(int64_t id);        // throws UserError
+void set_tile_elements(int64_t n);
+
+struct SelectorStats {
+  int64_t programs = 0, hits = 0, misses = 0, patches = 0;
+  double compile_p50 = 0, compile_p99 = 0, compile_max = 0;  // microseconds, of the last 4096 compiles
+};
+SelectorStats selector_stats();
+int64_t launch_count();  // of the process
+
+}  // namespace dvm

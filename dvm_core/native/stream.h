@@ -1,0 +1,50 @@
+// A stream: one thread that runs what it is given, in order; events mark points in it. The copy stream takes snapshots off the
+// training thread.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "hooks.h"
+#include "program.h"
+
+namespace dvm {
+
+class Stream {
+ public:
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream();  // finishes what was submitted
+
+  // A point in the stream: reached when everything submitted before it is done.
+  using Event = uint64_t;
+
+  // Tasks run in order on the stream's thread, which starts with the first; they must not throw.
+  Event submit(std::function<void()> task);
+  Event record();
+  bool reached(Event event);
+  void wait(Event event);
+  void synchronize() { wait(record()); }
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+  std::mutex start_;
+  std::shared_ptr<State> state();
+};
+
+// Copies `value` (its storage is held until then) into `event.data` and publishes the event. A value above `limit` bytes, one still
+// queued after kSnapshotTimeoutNs, and one that finds too many bytes queued before it, is published as a placeholder with the reason.
+inline constexpr int64_t kSnapshotTimeoutNs = 100'000'000, kSnapshotQueueBytes = int64_t{64} << 20;
+void snapshot(Value value, HookEvent event, int64_t limit);
+// Waits until all snapshots so far are published.
+void synchronize_snapshots();
+
+// Elements of any strides to contiguous memory. Regions must not overlap.
+void copy_contiguous(void* to, const Value& from);
+
+}  // namespace dvm
