@@ -1,0 +1,145 @@
+#include "access.h"
+
+#include "optable.h"
+
+namespace dvm {
+namespace {
+
+// Strides of the same elements under another shape, or false if they do not lie regularly enough.
+bool reshape_strides(const Dims& shape, const Dims& strides, const Dims& to, Dims* out) {
+  out->rank = to.rank;
+  int from_axis = 0;
+  const auto skip_ones = [&] {
+    while (from_axis < shape.rank && shape[from_axis] == 1) ++from_axis;
+  };
+  for (int axis = 0; axis < to.rank;) {
+    if (to[axis] == 1) {
+      (*out)[axis++] = 0;
+      continue;
+    }
+    skip_ones();
+    // The shortest groups of old and new axes with the same number of elements.
+    int from_end = from_axis + 1, to_end = axis + 1;
+    int64_t have = shape[from_axis], want = to[axis];
+    while (have != want) {
+      if (have < want)
+        have *= shape[from_end++];
+      else
+        want *= to[to_end++];
+    }
+    // The old group must be one run: each stride spans the axes inside it.
+    int64_t inner = -1, run = 0;
+    for (int a = from_end - 1; a >= from_axis; --a) {
+      if (shape[a] == 1) continue;
+      if (inner < 0)
+        inner = strides[a];
+      else if (strides[a] != run)
+        return false;
+      run = strides[a] * shape[a];
+    }
+    int64_t step = inner;
+    for (int a = to_end - 1; a >= axis; --a) {
+      (*out)[a] = step;
+      step *= to[a];
+    }
+    from_axis = from_end;
+    axis = to_end;
+  }
+  return true;
+}
+
+// The access of a view, given that of its operand; false: only a copy can make it.
+bool view_access(const Instr& in, const Access& a, const Dims& shape, Access* out) {
+  *out = a;
+  switch (in.op) {
+    case Op::kTRANSPOSE:
+      for (int i = 0; i < in.shape.rank; ++i) out->strides[i] = a.strides[static_cast<int>(in.attrs[i])];
+      return true;
+    case Op::kSLICE:
+      for (int i = 0; i < shape.rank; ++i) {
+        out->offset += in.attrs[2 * i] * a.strides[i];
+        out->strides[i] = in.attrs[2 * i + 1] * a.strides[i];
+      }
+      return true;
+    case Op::kBROADCAST:
+      out->strides = broadcast_strides(shape, a.strides, in.shape);
+      return true;
+    case Op::kRESHAPE:
+      if (in.shape.size() == 0) {
+        out->strides = contiguous_strides(in.shape);
+        return true;
+      }
+      return reshape_strides(shape, a.strides, in.shape, &out->strides);
+    default:
+      return false;
+  }
+}
+
+Work work_of(const ProgramCode& code, const Instr& in) {
+  if (in.shape.size() == 0) return Work::kEmpty;
+  if (is_reduction(in.op) && shape_of(code, in.operands[0]).size() == 0) return Work::kFill;
+  switch (op_info(in.op).cls) {
+    case 'M': {
+      const Dims& a = shape_of(code, in.operands[0]);
+      return a.size() == 0 ? Work::kFill : Work::kMatMul;
+    }
+    case 'D': return Work::kMove;
+    case 'N': return in.op == Op::kIOTA ? Work::kMove : Work::kTile;
+    default: return Work::kTile;
+  }
+}
+
+}  // namespace
+
+Dims broadcast_strides(const Dims& from, const Dims& strides, const Dims& to) {
+  Dims out;
+  out.rank = to.rank;
+  const int shift = to.rank - from.rank;
+  for (int i = 0; i < to.rank; ++i) {
+    const int j = i - shift;
+    out[i] = j < 0 || from[j] == 1 ? 0 : strides[j];
+  }
+  return out;
+}
+
+Reduction reduction_of(const Instr& in, const Dims& operand) {
+  Reduction r;
+  const size_t axes = in.attrs.size() - 1;
+  const int first = axes ? static_cast<int>(in.attrs[1]) : operand.rank, last = first + static_cast<int>(axes);
+  for (int i = 0; i < operand.rank; ++i) (i < first ? r.outer : i < last ? r.count : r.inner) *= operand[i];
+  return r;
+}
+
+Resolved resolve(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& needed,
+                 const std::vector<uint8_t>& hooked) {
+  const int inputs = static_cast<int>(code.inputs.size());
+  Resolved r;
+  r.access.resize(inputs + end);
+  r.work.resize(end, Work::kDead);
+  for (int v = 0; v < inputs; ++v) r.access[v] = {v, 0, code.inputs[v].strides};
+  for (int i = 0; i < end; ++i) {
+    const int v = inputs + i;
+    const Instr& in = code.instrs[i];
+    Access& access = r.access[v];
+    access = {v, 0, contiguous_strides(in.shape)};
+    if (i >= begin && !needed[v]) continue;
+    const bool own = keep[v] || hooked[i];
+    if (op_info(in.op).cls == 'V' && !own) {
+      Access seen;
+      if (view_access(in, r.access[in.operands[0]], shape_of(code, in.operands[0]), &seen)) {
+        access = seen;
+        r.work[i] = in.shape.size() == 0 ? Work::kEmpty : Work::kView;
+        continue;
+      }
+    }
+    if (in.op == Op::kFULL && !own) {
+      for (int a = 0; a < in.shape.rank; ++a) access.strides[a] = 0;
+      r.work[i] = in.shape.size() == 0 ? Work::kEmpty : Work::kImmediate;
+      continue;
+    }
+    r.work[i] = work_of(code, in);
+  }
+  return r;
+}
+
+}  // namespace dvm

@@ -1,0 +1,60 @@
+// Where a value's elements are: views are strides over the memory of another value.
+#pragma once
+#include <vector>
+
+#include "program.h"
+
+namespace dvm {
+
+// Element (i0, i1, ...) of a value is element offset + sum(i * strides) of `root`: an input, an instruction's own result, or a FULL, whose
+// root is the instruction itself with all strides 0 (its immediate stands for every element).
+struct Access {
+  int32_t root = -1;
+  int64_t offset = 0;
+  Dims strides;
+};
+
+// What an instruction is to the compiler.
+enum class Work : uint8_t {
+  kDead,       // nobody needs it
+  kView,       // strides alone
+  kImmediate,  // a FULL that is read from its immediate
+  kEmpty,      // a result without elements
+  kFill,       // a reduction or product over nothing: the identity everywhere
+  kTile,       // elementwise, reduction, or a copy (a view that must be in memory)
+  kMatMul,
+  kMove,
+};
+
+struct Resolved {
+  std::vector<Access> access;   // by local value id
+  std::vector<Work> work;       // by instruction; those before the segment are kView or kTile, whatever they did
+};
+
+// Resolves all instructions up to `end`. keep, needed: by local value id; needed: someone uses it, keeps it or hooks it. hooked: by
+// instruction, result must exist as such in a tile.
+Resolved resolve(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& needed,
+                 const std::vector<uint8_t>& hooked);
+
+// Strides of a value of shape `from` when it is broadcast to `to` (NumPy's rule); extents of 1 get stride 0.
+Dims broadcast_strides(const Dims& from, const Dims& strides, const Dims& to);
+
+// A reduction's operand as [outer, count, inner] around the reduced axes.
+struct Reduction {
+  int64_t outer = 1, count = 1, inner = 1;
+};
+Reduction reduction_of(const Instr& instr, const Dims& operand);
+
+inline bool is_reduction(Op op) { return op >= Op::kSUM && op <= Op::kMEAN; }
+
+// The shape and dtype of a local value.
+inline const Dims& shape_of(const ProgramCode& code, int value) {
+  const int n = static_cast<int>(code.inputs.size());
+  return value < n ? code.inputs[value].shape : code.instrs[value - n].shape;
+}
+inline DType dtype_of(const ProgramCode& code, int value) {
+  const int n = static_cast<int>(code.inputs.size());
+  return value < n ? code.inputs[value].dtype : code.instrs[value - n].dtype;
+}
+
+}  // namespace dvm

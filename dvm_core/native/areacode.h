@@ -1,0 +1,97 @@
+// A compiled area: geometry, slot table and tile code. Written by tile.cc and encode.cc, read by interp.cc.
+#pragma once
+#include <vector>
+
+#include "fuse.h"
+#include "isa.h"
+
+namespace dvm {
+
+// The iteration space as rows x cols, cut in units (what a worker takes) of tiles. Rows come in groups (all rows, or those that a column
+// reduction joins), groups in blocks, blocks in tiles; columns in chunks of tile_cols.
+struct Geometry {
+  int64_t rows = 1, cols = 1;
+  int64_t group_rows = 1, block_rows = 1, tile_rows = 1, tile_cols = 1;
+  int64_t groups = 1, blocks = 1, chunks = 1;   // rows / group_rows, blocks of a group, chunks of the columns
+  bool chunk_outer = false;                     // units go down the rows of a chunk before the next chunk
+  int64_t units() const { return groups * blocks * chunks; }
+  bool narrow() const { return tile_cols < cols && tile_rows > 1; }  // a tile is no contiguous run of memory
+};
+
+struct ViewAxis {
+  int64_t extent, stride;  // stride in bytes
+};
+
+// Memory outside the UB. Bound: address = base + row * row_step + col * col_step, used in place. Else the operand of load_view, through
+// axes [first_axis, first_axis + row_axes + col_axes), outermost first.
+struct GlobalSlot {
+  enum Kind : uint8_t { kValue, kWorkspace, kImmediate, kConstant };
+  Kind kind = kValue;
+  DType dtype = DType::kNone;
+  bool bound = true, written = false;
+  int32_t value = -1;      // local value id; kImmediate: instruction; kConstant: index of AreaCode::constants
+  int64_t offset = 0;      // bytes: within the value's memory, or (kWorkspace) within the workspace
+  int64_t row_step = 0, col_step = 0;
+  int32_t first_axis = 0, row_axes = 0, col_axes = 0;
+};
+
+// A reduction over more than one tile: [outer, parts, width] partial results, joined over `parts` in order.
+struct Join {
+  Op op = Op::kSUM;            // SUM, MAX or MIN
+  bool row = false;            // over columns; width is 1
+  DType dtype = DType::kNone;  // of the partial results (halves are reduced in float32)
+  DType out = DType::kNone;
+  int64_t outer = 1, parts = 1, width = 1;
+  int64_t divisor = 0;         // MEAN: divide by it; 0: not
+  bool direct = false;         // one part, same dtype: the partial results are the result
+  int64_t scratch = 0;         // workspace offset of the partial results
+  int32_t result = -1;         // slot
+};
+
+// The product of a cube area.
+struct Product {
+  DType dtype = DType::kNone;
+  int64_t batches = 1, m = 0, n = 0, k = 0;
+  struct Side {
+    int32_t slot = -1;
+    int64_t row = 0, col = 0;   // strides in elements
+    int64_t matrices = 1;       // distinct ones
+    int64_t scratch = -1;       // workspace offset of its float32 copy (halves)
+  } a, b;
+  struct BatchAxis { int64_t extent, a, b, a_matrix, b_matrix; };  // strides in elements and in matrices
+  std::vector<BatchAxis> axes;  // outermost first
+  int64_t packed = -1;          // workspace offset of packed B
+  int64_t packed_stride = 0;    // bytes from one packed matrix to the next
+};
+
+struct Hook {
+  int kind = 0;                 // kHookStats or kHookCheck
+  int64_t slot = 0;
+  int32_t instr = -1;
+  DType dtype = DType::kNone;
+  int32_t after = -1;           // slot of a result that is complete after the area only: hooked there; -1: in the tile
+  int64_t elements = 0;
+};
+
+struct AreaCode {
+  AreaKind kind = AreaKind::kVector;
+  Geometry space;
+  std::vector<GlobalSlot> slots;
+  std::vector<ViewAxis> axes;
+  struct Constant { double value; DType dtype; };
+  std::vector<Constant> constants;
+  std::vector<Join> joins;
+  std::vector<Product> products;
+  std::vector<Hook> hooks;
+  std::vector<uint64_t> prologue_words, words;  // each ends with a zero head
+  std::vector<int32_t> prologue_instr, instr;   // tensor instruction of each word
+  const uint64_t* prologue = nullptr;           // the same words in code pages
+  const uint64_t* code = nullptr;
+  int64_t ub_bytes = 0;
+  double cost_ns = 0;                           // estimate, one thread
+  int move = -1;                                // instruction of a move area
+  std::vector<int32_t> operands;                // its operands' slots; the result's is last
+  std::vector<Dims> operand_strides;
+};
+
+}  // namespace dvm

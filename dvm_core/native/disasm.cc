@@ -1,0 +1,148 @@
+#include "disasm.h"
+
+#include <cstdio>
+
+namespace dvm {
+namespace {
+
+struct TileName {
+  const char* text = nullptr;
+  bool select = false, join = false, hook = false, matmul = false, binary = false;
+};
+
+TileName name_of(Tile id) {
+  struct Layout { bool select, join, hook, matmul, binary; };
+  constexpr Layout unary{}, binary{false, false, false, false, true}, select{true, false, false, false, false}, join{false, true, false, false, false},
+      hook{false, false, true, false, false}, matmul{false, false, false, true, false};
+  switch (id) {
+#define X(number, name, text, layout, meaning) \
+  case Tile::k##name: return {text, layout.select, layout.join, layout.hook, layout.matmul, layout.binary};
+    DVM_TILE_ISA(X)
+#undef X
+    default: return {};
+  }
+}
+
+const char* type_name(int dtype) {
+  constexpr const char* names[kDTypes] = {"?", "fp32", "fp16", "bf16", "fp64", "bool", "int8", "uint8", "int32", "int64"};
+  return dtype < kDTypes ? names[dtype] : "?";
+}
+
+const char* comparison(Tile id) {
+  constexpr const char* names[] = {"Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"};
+  return id >= Tile::kEqual && id <= Tile::kGreaterEqual ? names[static_cast<int>(id) - static_cast<int>(Tile::kEqual)] : "";
+}
+
+std::string operand_text(uint32_t operand) {
+  char text[32];
+  if (operand & kGlobal)
+    std::snprintf(text, sizeof text, "g%u", operand & (kGlobal - 1));
+  else
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(operand) * kUbUnit);
+  return text;
+}
+
+std::string size_text(const Geometry& g, Span span) {
+  switch (span) {
+    case Span::kFull: return g.tile_rows == 1 ? std::to_string(g.tile_cols) : std::to_string(g.tile_rows) + "x" + std::to_string(g.tile_cols);
+    case Span::kRow: return std::to_string(g.tile_rows);
+    case Span::kCols: return std::to_string(g.tile_cols);
+    default: return "1";
+  }
+}
+
+// Subs, ScalarDiv, MulX, XDiv: which side is one value (s) or one per row (X).
+std::string with_form(const char* name, Form form) {
+  switch (form) {
+    case Form::kTS: return std::string(name) + "s";
+    case Form::kST: return std::string("Scalar") + name;
+    case Form::kTX: return std::string(name) + "X";
+    case Form::kXT: return std::string("X") + name;
+    default: return name;
+  }
+}
+
+std::string line_of(const AreaCode& area, const uint64_t* w) {
+  const Geometry& g = area.space;
+  const Tile id = head_id(*w);
+  const TileName name = name_of(id);
+  std::string text = name.binary ? with_form(name.text, head_form(*w)) : name.text;
+  if (id == Tile::kCast) {
+    text += std::string(type_name(head_dtype(*w)));
+    for (size_t c = 4; c < text.size(); ++c) text[c] = static_cast<char>(text[c] >= 'a' && text[c] <= 'z' ? text[c] - 32 : text[c]);
+    text += std::string(".") + type_name(head_from(*w));
+  } else {
+    text += std::string(".") + type_name(head_dtype(*w));
+  }
+  const bool reduce = id >= Tile::kSumX && id <= Tile::kMinX;
+  if (name.matmul) {
+    const Product& p = area.products[operand_a(w[1])];
+    return text + "." + std::to_string(g.tile_rows) + "x" + std::to_string(p.k) + "x" + std::to_string(g.tile_cols) + " " + operand_text(head_dst(*w)) + ", g" +
+           std::to_string(p.a.slot) + ", g" + std::to_string(p.b.slot) + " // batches(" + std::to_string(p.batches) + "), m(" + std::to_string(p.m) + "), n(" +
+           std::to_string(p.n) + ")";
+  }
+  text += "." + (reduce ? size_text(g, Span::kFull) : size_text(g, head_span(*w))) + " ";
+  if (!name.join && !name.hook) text += operand_text(head_dst(*w)) + ", ";
+  text += operand_text(operand_a(w[1]));
+  if (name.binary) text += ", " + operand_text(operand_b(w[1]));
+  if (name.select) text += ", " + operand_text(operand_b(w[1])) + ", " + operand_text(operand_a(w[2]));
+  if (name.join) text += " // join(" + std::to_string(operand_b(w[1])) + ") into g" + std::to_string(area.joins[operand_b(w[1])].result);
+  if (name.hook) text += " // hook(" + std::to_string(operand_b(w[1])) + ")";
+  if (const char* relation = comparison(id); *relation) text += std::string(" // cmp_type(") + relation + ")";
+  return text;
+}
+
+std::string slot_text(const AreaCode& area, size_t number) {
+  const GlobalSlot& s = area.slots[number];
+  std::string text = "  g" + std::to_string(number) + ": ";
+  switch (s.kind) {
+    case GlobalSlot::kImmediate: text += "immediate of #" + std::to_string(s.value); break;
+    case GlobalSlot::kConstant: {
+      char value[40];
+      std::snprintf(value, sizeof value, "%g", area.constants[static_cast<size_t>(s.value)].value);
+      text += value;
+      break;
+    }
+    default: text += std::string(s.written ? "store %" : "load %") + std::to_string(s.value) + (s.kind == GlobalSlot::kWorkspace ? " workspace" : "");
+  }
+  text += std::string(".") + type_name(static_cast<int>(s.dtype));
+  if (s.kind == GlobalSlot::kWorkspace || s.offset) text += " + " + std::to_string(s.offset);
+  if (s.bound) {
+    if (s.row_step || s.col_step) text += " // bound, row(" + std::to_string(s.row_step) + "), col(" + std::to_string(s.col_step) + ")";
+    return text + "\n";
+  }
+  text += " // view";
+  for (int a = 0; a < s.row_axes + s.col_axes; ++a) {
+    const ViewAxis& axis = area.axes[static_cast<size_t>(s.first_axis + a)];
+    text += std::string(a == s.row_axes ? " | " : " ") + std::to_string(axis.extent) + "*" + std::to_string(axis.stride);
+  }
+  return text + "\n";
+}
+
+void append(std::string* text, const AreaCode& area, const std::vector<uint64_t>& words, const std::vector<int32_t>& instr) {
+  int line = 0;
+  for (size_t w = 0; words[w]; w += static_cast<size_t>(head_len(words[w])))
+    *text += std::to_string(line++) + ": " + line_of(area, words.data() + w) + " ; %" + std::to_string(instr[w]) + "\n";
+}
+
+}  // namespace
+
+std::string disassemble(const AreaCode& area) {
+  const Geometry& g = area.space;
+  std::string text;
+  constexpr const char* mains[] = {"vmain.aiv", "vmain.mix", "vmain.move", "vmain.aiv"};
+  text += std::string(mains[static_cast<int>(area.kind)]) + "(rows=" + std::to_string(g.rows) + ", cols=" + std::to_string(g.cols) +
+          ", tile=" + std::to_string(g.tile_rows) + "x" + std::to_string(g.tile_cols) + ", units=" + std::to_string(g.units()) +
+          ", ub=" + std::to_string(area.ub_bytes) + ") {\n";
+  for (size_t s = 0; s < area.slots.size(); ++s) text += slot_text(area, s);
+  if (area.move >= 0) return text + "0: move ; %" + std::to_string(area.move) + "\n}\n";
+  if (area.prologue_words[0]) {
+    text += "prologue:\n";
+    append(&text, area, area.prologue_words, area.prologue_instr);
+    text += "tile:\n";
+  }
+  append(&text, area, area.words, area.instr);
+  return text + "}\n";
+}
+
+}  // namespace dvm

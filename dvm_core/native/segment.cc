@@ -1,0 +1,134 @@
+#include "segment.h"
+
+#include <algorithm>
+
+#include "disasm.h"
+#include "encode.h"
+#include "interp.h"
+#include "memory.h"
+#include "workspace.h"
+
+namespace dvm {
+namespace {
+
+const char* kind_name(AreaKind kind) {
+  constexpr const char* names[] = {"vector", "cube", "move", "reduce"};
+  return names[static_cast<int>(kind)];
+}
+
+// Which values are in memory after their area, and the lives of those that the workspace holds.
+void plan_values(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const Fusing& f, std::vector<uint8_t>* stored,
+                 std::vector<Lifetime>* lifetimes) {
+  const int inputs = static_cast<int>(code.inputs.size());
+  std::vector<int> last(static_cast<size_t>(end), -1);
+  for (int i = begin; i < end; ++i) {
+    const int area = f.area_of[static_cast<size_t>(i)];
+    if (area < 0) continue;
+    const bool whole = f.areas[static_cast<size_t>(area)].kind == AreaKind::kMove || f.extent[static_cast<size_t>(i)] == Extent::kJoined;
+    if (keep[static_cast<size_t>(inputs + i)] || whole) {
+      (*stored)[static_cast<size_t>(inputs + i)] = 1;
+      last[static_cast<size_t>(i)] = std::max(last[static_cast<size_t>(i)], area);
+    }
+    for (int32_t o : code.instrs[static_cast<size_t>(i)].operands) {
+      if (o < 0) continue;
+      const int root = f.resolved.access[static_cast<size_t>(o)].root, producer = root - inputs;
+      if (producer < begin || f.area_of[static_cast<size_t>(producer)] < 0 || f.area_of[static_cast<size_t>(producer)] == area) continue;
+      (*stored)[static_cast<size_t>(root)] = 1;
+      last[static_cast<size_t>(producer)] = std::max(last[static_cast<size_t>(producer)], area);
+    }
+  }
+  for (size_t a = 0; a < f.areas.size(); ++a)
+    for (int i : f.areas[a].instrs) {
+      const auto v = static_cast<size_t>(inputs + i);
+      if (!(*stored)[v] || keep[v]) continue;
+      const Instr& in = code.instrs[static_cast<size_t>(i)];
+      lifetimes->push_back({inputs + i, in.shape.size() * item_size(in.dtype), static_cast<int>(a), last[static_cast<size_t>(i)]});
+    }
+}
+
+// All tile code in one run of read-only pages.
+void place_code(Segment* s) {
+  std::vector<uint64_t> words;
+  for (const AreaCode& a : s->areas) {
+    words.insert(words.end(), a.prologue_words.begin(), a.prologue_words.end());
+    words.insert(words.end(), a.words.begin(), a.words.end());
+  }
+  s->pages = CodePages(words);
+  const uint64_t* at = s->pages.data();
+  for (AreaCode& a : s->areas) {
+    a.prologue = at;
+    at += a.prologue_words.size();
+    a.code = at;
+    at += a.words.size();
+  }
+}
+
+AreaInfo describe(const Area& area, const AreaCode& code) {
+  const Geometry& g = code.space;
+  const int64_t per_block = (g.block_rows + g.tile_rows - 1) / g.tile_rows;
+  return {kind_name(code.kind), area.instrs, area.cut, code.move >= 0 ? 1 : g.units() * per_block, g.tile_rows, g.tile_cols, 0};
+}
+
+}  // namespace
+
+std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<HookSite>& hooks,
+                                 const CompileOptions& options) {
+  const int inputs = static_cast<int>(code.inputs.size());
+  std::vector<uint8_t> kept = keep, hooked(static_cast<size_t>(end), 0), stored(static_cast<size_t>(inputs + end), 0);
+  kept.resize(static_cast<size_t>(inputs) + code.instrs.size(), 0);
+  for (const HookSite& h : hooks)
+    if (h.instr >= begin && h.instr < end && (h.kind == kHookStats || h.kind == kHookCheck)) hooked[static_cast<size_t>(h.instr)] = 1;
+  Fusing fusing = fuse(code, begin, end, kept, hooked, options.unfused);
+  std::vector<Lifetime> lifetimes;
+  plan_values(code, begin, end, kept, fusing, &stored, &lifetimes);
+
+  auto segment = std::make_shared<Segment>();
+  const EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements};
+  segment->areas.reserve(fusing.areas.size());
+  for (int a = 0; a < static_cast<int>(fusing.areas.size()); ++a) segment->areas.push_back(encode(input, a));
+  segment->view.workspace_bytes = plan_workspace(lifetimes, &segment->areas, &segment->view.slots);
+  place_code(segment.get());
+  for (size_t a = 0; a < fusing.areas.size(); ++a) segment->view.areas.push_back(describe(fusing.areas[a], segment->areas[a]));
+
+  segment->view.folded_into = std::move(fusing.folded_into);
+  segment->view.folded_into.resize(code.instrs.size(), -1);
+  for (int i = begin; i < end; ++i) {
+    if (fusing.resolved.work[static_cast<size_t>(i)] != Work::kView) continue;
+    const Access& a = fusing.resolved.access[static_cast<size_t>(inputs + i)];
+    const int producer = a.root - inputs;
+    if (producer >= begin && !kept[static_cast<size_t>(a.root)]) continue;
+    if (producer >= 0 && fusing.resolved.work[static_cast<size_t>(producer)] == Work::kImmediate) continue;
+    const Instr& in = code.instrs[static_cast<size_t>(i)];
+    segment->views.push_back({inputs + i, a.root, a.offset, in.shape, a.strides});
+  }
+  return segment;
+}
+
+const SegmentView& view(const Segment& s) { return s.view; }
+
+std::string tile_text(const Segment& s, int area) { return disassemble(s.areas.at(static_cast<size_t>(area))); }
+
+std::vector<uint64_t> tile_words(const Segment& s, int area) {
+  const AreaCode& a = s.areas.at(static_cast<size_t>(area));
+  std::vector<uint64_t> words = a.prologue_words;
+  words.insert(words.end(), a.words.begin(), a.words.end());
+  return words;
+}
+
+void run(Segment& segment, RunIO& io) {
+  int64_t before = now_ns();
+  for (size_t a = 0; a < segment.areas.size(); ++a) {
+    run_area(segment.areas[a], io);
+    const int64_t after = now_ns();
+    __atomic_store_n(&segment.view.areas[a].ns, after - before, __ATOMIC_RELAXED);
+    before = after;
+  }
+  for (const Segment::ViewOf& v : segment.views) {
+    Value& value = (*io.values)[static_cast<size_t>(v.value)];
+    const Value& root = (*io.values)[static_cast<size_t>(v.root)];
+    if (value.data || !root.data) continue;
+    value = {static_cast<uint8_t*>(root.data) + v.offset * item_size(root.dtype), root.dtype, v.shape, v.strides, root.owner};
+  }
+}
+
+}  // namespace dvm

@@ -1,0 +1,257 @@
+#include "tile.h"
+
+#include <algorithm>
+
+namespace dvm {
+namespace {
+
+constexpr int64_t kTileElements = 4096;      // operands and results of a few instructions stay in the first-level cache
+constexpr int64_t kSmallestTile = 1024;
+constexpr int64_t kTilesForBalance = 8;
+constexpr int64_t kReduceBlock = 4096;       // columns a long row is reduced by, see kernels.h
+constexpr int64_t kCubeRows = 168, kCubeCols = 512, kCubePanel = 32, kCubeElements = 49152, kCubeUnits = 12;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+TileSpace::TileSpace(const Area& area) : axes_(area.bounds.count) {
+  int64_t before = 1;
+  for (int k = 0; k < axes_; ++k) {
+    extent_[k] = area.bounds.at[k] / before;
+    before = area.bounds.at[k];
+  }
+}
+
+int TileSpace::add(const External& base, const Dims& shape, const Dims& strides, int64_t scale) {
+  External e = base;
+  int k = 0;
+  int64_t covered = 1;  // elements inside axis k
+  while (covered < scale) covered *= extent_[k++];
+  for (int a = shape.rank - 1; a >= 0; --a) {
+    if (shape[a] == 1) continue;
+    const int64_t inside = covered;
+    while (covered < inside * shape[a]) {
+      e.stride[k] = strides[a] * (covered / inside);
+      covered *= extent_[k++];
+    }
+  }
+  for (size_t i = 0; i < externals.size(); ++i) {
+    const External& o = externals[i];
+    if (o.root == e.root && o.immediate == e.immediate && o.offset == e.offset && o.dtype == e.dtype && std::equal(e.stride, e.stride + axes_, o.stride))
+      return static_cast<int>(i);
+  }
+  externals.push_back(e);
+  return static_cast<int>(externals.size()) - 1;
+}
+
+// Joins neighbouring axes that every operand walks as one; an axis never crosses `boundary` elements.
+void TileSpace::fold(int64_t boundary) {
+  int out = 0;
+  int64_t covered = axes_ ? extent_[0] : 1;
+  for (int k = 1; k < axes_; ++k) {
+    bool one = covered != boundary;
+    for (const External& e : externals) one = one && e.stride[k] == e.stride[out] * extent_[out];
+    if (one) {
+      extent_[out] *= extent_[k];
+    } else {
+      ++out;
+      extent_[out] = extent_[k];
+      for (External& e : externals) e.stride[out] = e.stride[k];
+    }
+    covered *= extent_[k];
+  }
+  axes_ = axes_ ? out + 1 : 0;
+}
+
+int TileSpace::axes_below(int64_t cols) const {
+  int k = 0;
+  for (int64_t covered = 1; covered < cols; ++k) covered *= extent_[k];
+  return k;
+}
+
+void TileSpace::classify(External* e, int column_axes) const {
+  bool rows = false, cols = false, row_run = true, col_run = true;
+  int64_t step = 1;
+  for (int k = 0; k < column_axes; ++k) {
+    cols = cols || e->stride[k] != 0;
+    col_run = col_run && e->stride[k] == step;
+    step *= extent_[k];
+  }
+  const int64_t width = step;
+  for (int k = column_axes; k < axes_; ++k) {
+    rows = rows || e->stride[k] != 0;
+    row_run = row_run && e->stride[k] == (cols ? step : step / width);
+    step *= extent_[k];
+  }
+  e->span = rows ? (cols || width == 1 ? Span::kFull : Span::kRow) : cols ? Span::kCols : Span::kOne;
+  e->contiguous = (!rows || row_run) && (!cols || col_run);
+  // One row only: a run of it is the whole.
+  if (e->span == Span::kCols && column_axes == axes_) e->span = Span::kFull;
+}
+
+// What it costs to read the operands if the innermost `column_axes` axes are the columns.
+int64_t TileSpace::cost_of(int column_axes) const {
+  int64_t cost = 0;
+  for (External e : externals) {
+    classify(&e, column_axes);
+    if (!e.contiguous) cost += column_axes > 1 ? 15 : 10;
+    else if (e.span == Span::kRow || e.span == Span::kCols) cost += 1;
+  }
+  return cost;
+}
+
+void TileSpace::choose_columns() {
+  int best = axes_;
+  int64_t best_cost = cost_of(axes_);
+  for (int k = axes_ - 1; k >= 1; --k)
+    if (const int64_t cost = cost_of(k); cost < best_cost) {
+      best = k;
+      best_cost = cost;
+    }
+  geometry.cols = 1;
+  for (int k = 0; k < best; ++k) geometry.cols *= extent_[k];
+}
+
+void TileSpace::finish(const Area& area, int64_t tile_elements) {
+  Geometry& g = geometry;
+  fold(area.cols);
+  if (area.cols)
+    g.cols = area.cols;
+  else
+    choose_columns();
+  g.rows = area.elements / g.cols;
+  const int column_axes = axes_below(g.cols);
+  for (External& e : externals) classify(&e, column_axes);
+
+  int64_t wanted = tile_elements;
+  g.group_rows = area.block_axis ? area.block_axis : g.rows;
+  if (area.kind == AreaKind::kCube) {
+    g.tile_cols = area.rows_whole ? g.cols : std::min(g.cols, kCubeCols);
+    if (wanted) {
+      if (!area.rows_whole) g.tile_cols = std::min(g.cols, ceil_div(wanted, kCubePanel) * kCubePanel);
+      g.tile_rows = std::clamp<int64_t>(wanted / g.tile_cols, 1, g.rows);
+    } else {
+      g.tile_rows = std::clamp<int64_t>(kCubeElements / g.tile_cols, 12, kCubeRows);
+      const int64_t units = ceil_div(g.rows, g.tile_rows) * ceil_div(g.cols, g.tile_cols);
+      if (units < kCubeUnits) g.tile_rows = std::max<int64_t>(12, ceil_div(g.rows * units / kCubeUnits, 12) * 12);
+      g.tile_rows = std::min(g.tile_rows, g.rows);
+    }
+    g.chunk_outer = true;
+  } else {
+    const bool automatic = wanted == 0;
+    if (automatic) wanted = std::clamp(area.elements / kTilesForBalance, std::min(kSmallestTile * 2, kTileElements), kTileElements);
+    if (area.row_joins) {
+      g.tile_cols = std::min(g.cols, std::max<int64_t>(1, wanted / kReduceBlock) * kReduceBlock);
+    } else if (area.rows_whole || g.cols <= wanted) {
+      g.tile_cols = g.cols;
+      g.tile_rows = std::clamp<int64_t>(wanted / g.cols, 1, g.rows);
+    } else {
+      const int64_t chunks = ceil_div(g.cols, wanted);
+      g.tile_cols = std::min(g.cols, automatic ? ceil_div(ceil_div(g.cols, chunks), 64) * 64 : wanted);
+    }
+  }
+  g.tile_rows = std::min(g.tile_rows, g.group_rows);
+  g.block_rows = g.tile_rows;
+  if (area.block_axis) {
+    g.block_rows = std::min(kRowBlock, g.group_rows);
+    g.tile_rows = std::min(g.tile_rows, g.block_rows);
+  }
+  g.groups = g.rows / g.group_rows;
+  g.blocks = ceil_div(g.group_rows, g.block_rows);
+  g.chunks = ceil_div(g.cols, g.tile_cols);
+}
+
+void TileSpace::describe(const External& e, bool bound, GlobalSlot* slot, std::vector<ViewAxis>* axes) const {
+  const int64_t item = item_size(e.dtype);
+  slot->dtype = e.dtype;
+  slot->offset = e.offset * item;
+  slot->bound = bound;
+  const int column_axes = axes_below(geometry.cols);
+  if (bound) {
+    slot->col_step = e.span == Span::kFull || e.span == Span::kCols ? item : 0;
+    slot->row_step = e.span == Span::kRow ? item : e.span == Span::kFull && column_axes < axes_ ? geometry.cols * item : 0;
+    return;
+  }
+  // Axes that this operand alone walks as one are joined once more, rows and columns apart.
+  slot->first_axis = static_cast<int32_t>(axes->size());
+  const auto append = [&](int from, int to) {
+    const size_t first = axes->size();
+    for (int k = to - 1; k >= from; --k) {
+      const int64_t stride = e.stride[k] * item;
+      if (axes->size() > first && axes->back().stride == stride * extent_[k]) {
+        axes->back().extent *= extent_[k];
+        axes->back().stride = stride;
+      } else {
+        axes->push_back({extent_[k], stride});
+      }
+    }
+    return static_cast<int32_t>(axes->size() - first);
+  };
+  slot->row_axes = append(column_axes, axes_);
+  slot->col_axes = e.span == Span::kRow ? 0 : append(0, column_axes);
+}
+
+int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileOp>& ops, std::vector<Register>* registers, const Geometry& g) {
+  std::vector<Register>& regs = *registers;
+  std::vector<int> last(regs.size(), -1);
+  const auto each_operand = [](const TileOp& op, auto&& f) {
+    for (int32_t r : {op.a, op.b, op.c})
+      if (r >= 0) f(r);
+  };
+  for (size_t i = 0; i < ops.size(); ++i) each_operand(ops[i], [&](int32_t r) { last[r] = static_cast<int>(i); });
+
+  const auto bytes_of = [&](const Register& r) {
+    const int64_t n = r.span == Span::kFull ? g.tile_rows * g.tile_cols : r.span == Span::kRow ? g.tile_rows : r.span == Span::kCols ? g.tile_cols : 1;
+    return (n * item_size(r.dtype) + 127) / 128 * 128;
+  };
+  std::vector<bool> released(regs.size());
+  struct Free { int64_t address, bytes; };
+  std::vector<Free> free;
+  int64_t top = 0;
+  const auto take = [&](Register& r) {
+    const int64_t bytes = bytes_of(r);
+    int best = -1;
+    for (size_t f = 0; f < free.size(); ++f)
+      if (free[f].bytes >= bytes && (best < 0 || free[f].bytes < free[best].bytes)) best = static_cast<int>(f);
+    if (best < 0) {
+      r.address = top;
+      top += bytes;
+      return;
+    }
+    r.address = free[best].address;
+    free[best].address += bytes;
+    free[best].bytes -= bytes;
+    if (!free[best].bytes) free.erase(free.begin() + best);
+  };
+
+  for (const TileOp& op : prologue)
+    if (op.dst >= 0 && regs[op.dst].slot < 0) take(regs[op.dst]);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const TileOp& op = ops[i];
+    const auto dies = [&](int32_t r) { return regs[r].slot < 0 && !regs[r].pinned && last[r] == static_cast<int>(i); };
+    int32_t taken = -1;
+    if (op.dst >= 0 && regs[op.dst].slot < 0) {
+      Register& d = regs[op.dst];
+      const bool elementwise = op.id < Tile::kSumX;
+      if (elementwise)
+        each_operand(op, [&](int32_t r) {
+          if (taken < 0 && dies(r) && regs[r].span == d.span && item_size(regs[r].dtype) == item_size(d.dtype)) taken = r;
+        });
+      if (taken >= 0)
+        d.address = regs[taken].address;
+      else
+        take(d);
+    }
+    each_operand(op, [&](int32_t r) {
+      if (r == taken || released[r] || !dies(r)) return;
+      released[r] = true;
+      free.push_back({regs[r].address, bytes_of(regs[r])});
+    });
+    // A result nobody reads (a hook's operand dies here too) gives its place back at once.
+    if (op.dst >= 0 && regs[op.dst].slot < 0 && last[op.dst] < static_cast<int>(i)) free.push_back({regs[op.dst].address, bytes_of(regs[op.dst])});
+  }
+  return top;
+}
+
+}  // namespace dvm

@@ -1,0 +1,71 @@
+// The iteration space of an area: axes, rows and columns, tile sizes, and what each operand from memory is to a tile. Then UB addresses.
+#pragma once
+#include <vector>
+
+#include "areacode.h"
+
+namespace dvm {
+
+// An operand from memory as the tiles see it.
+struct External {
+  int32_t root = -1;        // local value id; a literal immediate: -1
+  int32_t immediate = -1;   // instruction whose immediate it is, -1: memory
+  int64_t offset = 0;       // elements
+  DType dtype = DType::kNone;
+  int64_t stride[Bounds::kMax] = {};  // per axis of the space, innermost first, elements
+  // Found by TileSpace::finish:
+  Span span = Span::kFull;  // elements it has: full, one per row, one row for all, or one for all
+  bool contiguous = false;  // those elements lie one after the other
+};
+
+class TileSpace {
+ public:
+  explicit TileSpace(const Area& area);
+
+  // An operand with these strides over `shape`, whose innermost axis covers `scale` elements of the space. The same operand twice is one.
+  int add(const External& base, const Dims& shape, const Dims& strides, int64_t scale);
+
+  // Chooses columns where the area leaves them open, tile sizes, and classifies the operands. tile_elements 0: automatic.
+  void finish(const Area& area, int64_t tile_elements);
+
+  // Slot fields of an operand for load_view (axes appended to `axes`), or of one that is used in place.
+  void describe(const External& e, bool bound, GlobalSlot* slot, std::vector<ViewAxis>* axes) const;
+
+  std::vector<External> externals;
+  Geometry geometry;
+
+ private:
+  void fold(int64_t boundary);
+  void choose_columns();
+  int64_t cost_of(int column_axes) const;
+  void classify(External* e, int column_axes) const;
+  int axes_below(int64_t cols) const;
+
+  int axes_ = 0;
+  int64_t extent_[Bounds::kMax];  // innermost first
+};
+
+// A result in the tile code under construction.
+struct Register {
+  int32_t slot = -1;         // global slot; -1: lives in the UB
+  Span span = Span::kFull;
+  DType dtype = DType::kNone;
+  bool pinned = false;       // made by the prologue, lives as long as the area
+  int64_t address = -1;      // UB bytes
+};
+
+struct TileOp {
+  Tile id;
+  Form form = Form::kTT;
+  Span span = Span::kFull;
+  DType dtype = DType::kNone, from = DType::kNone;
+  int32_t dst = -1, a = -1, b = -1, c = -1;  // registers
+  int32_t number = -1;                       // of a join, product or hook
+  int32_t instr = -1;
+};
+
+// Gives every UB register an address: a slot is free again after its last use, an elementwise result takes the place of an operand that
+// dies with it. Returns the bytes needed.
+int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileOp>& ops, std::vector<Register>* registers, const Geometry& g);
+
+}  // namespace dvm

@@ -1,0 +1,142 @@
+#include "workspace.h"
+
+#include <algorithm>
+
+#include "kernels.h"
+
+namespace dvm {
+namespace {
+
+int64_t aligned(int64_t bytes) { return (bytes + 127) / 128 * 128; }
+
+// Intervals in use, by offset.
+class Arena {
+ public:
+  struct Block {
+    int64_t offset, bytes;
+    int last_area;
+  };
+
+  int64_t take(int64_t bytes, int last_area) {
+    bytes = aligned(std::max<int64_t>(bytes, 1));
+    int64_t offset = 0;
+    auto at = blocks_.begin();
+    for (; at != blocks_.end() && at->offset - offset < bytes; ++at) offset = at->offset + at->bytes;
+    blocks_.insert(at, {offset, bytes, last_area});
+    top_ = std::max(top_, offset + bytes);
+    return offset;
+  }
+  void prolong(int64_t offset, int last_area) {
+    for (Block& b : blocks_)
+      if (b.offset == offset) b.last_area = last_area;
+  }
+  void release(int area) {
+    std::erase_if(blocks_, [area](const Block& b) { return b.last_area <= area; });
+  }
+  int64_t top() const { return top_; }
+
+ private:
+  std::vector<Block> blocks_;
+  int64_t top_ = 0;
+};
+
+// Where an area's tile code first writes and last reads a slot, in words; -1: never.
+struct Touches {
+  int first_write = -1, last_read = -1;
+  bool elementwise = true;  // no instruction reads it in another way
+};
+
+Touches touches(const AreaCode& area, uint32_t slot) {
+  const uint32_t operand = kGlobal | slot;
+  Touches t;
+  for (size_t w = 0; area.words[w];) {
+    const uint64_t* words = area.words.data() + w;
+    const Tile id = head_id(*words);
+    const int at = static_cast<int>(w);
+    if (head_dst(*words) == operand && t.first_write < 0) t.first_write = at;
+    const bool reads = operand_a(words[1]) == operand || operand_b(words[1]) == operand || (head_len(*words) == 3 && operand_a(words[2]) == operand);
+    if (reads) {
+      t.last_read = at;
+      t.elementwise = t.elementwise && id < Tile::kSumX;
+    }
+    w += static_cast<size_t>(head_len(*words));
+  }
+  return t;
+}
+
+// The slot of an operand whose memory result slot `to` may take: same size, read at the same place of the tile, and never after the first
+// write of the result.
+int operand_to_replace(const AreaCode& area, size_t to, const std::vector<int64_t>& dying, int64_t bytes, const std::vector<int64_t>& bytes_of) {
+  const GlobalSlot& result = area.slots[to];
+  const Touches made = touches(area, static_cast<uint32_t>(to));
+  if (made.first_write < 0) return -1;
+  for (size_t s = 0; s < area.slots.size(); ++s) {
+    const GlobalSlot& x = area.slots[s];
+    if (x.kind != GlobalSlot::kWorkspace || x.written || !x.bound || x.offset != 0 || x.row_step != result.row_step || x.col_step != result.col_step) continue;
+    if (std::find(dying.begin(), dying.end(), x.value) == dying.end() || bytes_of[static_cast<size_t>(x.value)] != bytes) continue;
+    bool once = true;  // another slot reads the same value elsewhere
+    for (size_t o = 0; o < area.slots.size(); ++o) once = once && (o == s || area.slots[o].kind != GlobalSlot::kWorkspace || area.slots[o].value != x.value);
+    const Touches read = touches(area, static_cast<uint32_t>(s));
+    if (once && read.elementwise && read.last_read >= 0 && read.last_read <= made.first_write) return static_cast<int>(s);
+  }
+  return -1;
+}
+
+void take_scratch(AreaCode& area, int index, Arena* arena) {
+  for (Join& j : area.joins)
+    if (!j.direct) j.scratch = arena->take(j.outer * j.parts * j.width * item_size(j.dtype), index);
+  for (Product& p : area.products) {
+    const DType a = area.slots[static_cast<size_t>(p.a.slot)].dtype;
+    if (a != p.dtype) {
+      p.a.scratch = arena->take(p.a.matrices * p.m * p.k * item_size(p.dtype), index);
+      p.b.scratch = arena->take(p.b.matrices * p.k * p.n * item_size(p.dtype), index);
+    }
+    if (p.dtype == DType::kF32) {
+      p.packed_stride = aligned(static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.n)));
+      p.packed = arena->take(p.b.matrices * p.packed_stride, index);
+    }
+  }
+}
+
+}  // namespace
+
+int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, std::vector<AreaCode>* areas, std::vector<SlotInfo>* slots) {
+  int32_t values = 0;
+  for (const Lifetime& l : lifetimes) values = std::max(values, l.value + 1);
+  std::vector<int64_t> offset(static_cast<size_t>(values), -1), bytes_of(static_cast<size_t>(values), 0);
+  for (const Lifetime& l : lifetimes) bytes_of[static_cast<size_t>(l.value)] = l.bytes;
+  Arena arena;
+  size_t next = 0;  // lifetimes come in the order of their first area
+  for (int a = 0; a < static_cast<int>(areas->size()); ++a) {
+    AreaCode& area = (*areas)[static_cast<size_t>(a)];
+    std::vector<int64_t> dying;
+    for (size_t l = 0; l < next; ++l)
+      if (lifetimes[l].last_area == a) dying.push_back(lifetimes[l].value);
+    for (; next < lifetimes.size() && lifetimes[next].first_area == a; ++next) {
+      const Lifetime& l = lifetimes[next];
+      int in_place_of = -1;
+      if (!dying.empty() && area.move < 0)
+        for (size_t s = 0; s < area.slots.size() && in_place_of < 0; ++s) {
+          const GlobalSlot& slot = area.slots[s];
+          if (slot.kind != GlobalSlot::kWorkspace || !slot.written || slot.value != l.value) continue;
+          if (const int x = operand_to_replace(area, s, dying, l.bytes, bytes_of); x >= 0) in_place_of = area.slots[static_cast<size_t>(x)].value;
+        }
+      int64_t& at = offset[static_cast<size_t>(l.value)];
+      if (in_place_of >= 0) {
+        at = offset[static_cast<size_t>(in_place_of)];
+        arena.prolong(at, l.last_area);
+        std::erase(dying, in_place_of);
+      } else {
+        at = arena.take(l.bytes, l.last_area);
+      }
+      slots->push_back({l.value, at, l.bytes, l.first_area, l.last_area, in_place_of});
+    }
+    take_scratch(area, a, &arena);
+    for (GlobalSlot& s : area.slots)
+      if (s.kind == GlobalSlot::kWorkspace) s.offset += offset[static_cast<size_t>(s.value)];
+    arena.release(a);
+  }
+  return arena.top();
+}
+
+}  // namespace dvm

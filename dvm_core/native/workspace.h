@@ -1,0 +1,20 @@
+// Where values that live between areas lie in the segment's workspace.
+#pragma once
+#include <vector>
+
+#include "areacode.h"
+
+namespace dvm {
+
+// A value of the workspace before it has a place.
+struct Lifetime {
+  int32_t value;
+  int64_t bytes;
+  int first_area, last_area;
+};
+
+// Gives every lifetime an offset (first fit, 128-byte aligned; in place of an operand that dies in the instruction that makes the value),
+// scratch memory of each area too, and writes the offsets into the areas' slots. Returns the workspace's size.
+int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, std::vector<AreaCode>* areas, std::vector<SlotInfo>* slots);
+
+}  // namespace dvm
