@@ -120,7 +120,8 @@ export interface MemoryBuffer {
   class?: string;
   bytes: number;
   born: number;
-  freed: number;
+  /** null or -1 while it lives. */
+  freed: number | null;
   address?: number;
 }
 

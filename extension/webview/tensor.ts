@@ -1,180 +1,165 @@
-// The page of one tensor. It is told { tensor, history, step, lastStats } and asks for slices; it holds no tensor of its own.
-import { decode, sliceText } from '../src/views/decode';
-import { placeholderReason, type Stats, type Tensor } from '../src/protocol';
+// The page of one tensor: shows what it is sent, asks for another plane of a tensor too large to be sent whole.
+import type { Stats } from '../src/protocol';
+import { placeholderReason } from '../src/protocol';
 import { count, full, num, short, typeText } from '../src/text';
+import { decode } from '../src/views/decode';
+import { defaultAxes, planeOf, sizeOf, sliceText, type Plane } from '../src/views/planes';
+import type { TensorMessage } from '../src/views/tensor';
+import { drawBars, drawLine, drawMap } from './charts';
 
-declare function acquireVsCodeApi(): { postMessage(message: unknown): void; getState(): unknown; setState(state: unknown): void };
-
-interface Message {
-  tensor: Tensor | { reason: string };
-  history: (number | null)[];
-  step?: number;
-  lastStats?: Stats;
-}
-
+declare function acquireVsCodeApi(): { postMessage(message: unknown): void };
 const api = acquireVsCodeApi();
 const byId = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
-const colour = (name: string): string => getComputedStyle(document.body).getPropertyValue(`--vscode-${name}`).trim() || '#888';
 
-/** Shape of the whole tensor, the two axes drawn, and the index of every other axis. */
-let whole: number[] = [];
-let axes: [number, number] = [0, 1];
+/** The tensor as last sent: its shape, and its values if they are all there. */
+let shape: number[] | undefined;
+let whole: Float64Array | undefined;
+let axes: [number, number] = [-1, -1];
 let indices: number[] = [];
-let cells: { values: Float64Array; rows: number; columns: number } | undefined;
+let plane: Plane | undefined;
+let cell = { row: 0, column: 0 };
 
-window.addEventListener('message', (event: MessageEvent<Message>) => show(event.data));
+window.addEventListener('message', (event: MessageEvent<TensorMessage>) => show(event.data));
 
-function show(message: Message): void {
-  const { tensor } = message;
-  const stats = ('stats' in tensor ? tensor.stats : undefined) ?? message.lastStats;
-  if (stats) showStats(stats);
-  drawLine(message.history);
-  byId('past').textContent = message.step === undefined ? 'History' : `History to step ${count(message.step)}`;
-  if (!('shape' in tensor)) {
-    byId('note').textContent = tensor.reason;
+function show({ tensor, slice, reason, history, step, lastStats }: TensorMessage): void {
+  const stats = tensor?.stats ?? lastStats;
+  if (stats && !slice) showStats(stats);
+  byId('past').hidden = history.length < 2;
+  if (history.length > 1) drawLine(byId('line'), history);
+  byId('pastTitle').textContent = step === undefined ? 'History' : `History to step ${count(step)}`;
+  if (reason || !tensor) {
+    byId('note').textContent = reason ?? '';
     return;
   }
-  byId('note').textContent =
-    placeholderReason(tensor) || (tensor.place ? `made at ${tensor.place.path}:${tensor.place.line}` : '');
-  // A slice has the whole's shape with the indexed axes gone: the axes chosen stay those of the whole.
-  if (tensor.shape.length >= whole.length || indices.length === 0) setWhole(tensor.shape);
-  byId('head').textContent = `${tensor.name ?? ''}  ${typeText(tensor.dtype, whole)}`;
+  const made = tensor.place ? `made at ${tensor.place.path.split(/[\\/]/).at(-1)}:${tensor.place.line}` : '';
+  byId('note').textContent = placeholderReason(tensor) || made;
   const values = tensor.data === undefined ? undefined : decode(tensor.data, tensor.dtype);
-  if (values) drawMap(values, tensor.shape);
+  if (slice) {
+    if (values) showPlane(planeOf(values, tensor.shape, defaultAxes(tensor.shape.length), []));
+    return;
+  }
+  if (shape?.join() !== tensor.shape.join()) newShape(tensor.shape);
+  byId('head').textContent = [tensor.name, typeText(tensor.dtype, tensor.shape)].filter(Boolean).join('   ');
+  whole = values && values.length === sizeOf(tensor.shape) ? values : undefined;
+  if (values) choosePlane();
 }
 
-function setWhole(shape: number[]): void {
-  if (shape.join() === whole.join()) return;
-  whole = shape;
-  const rank = shape.length;
-  axes = [Math.max(0, rank - 2), Math.max(0, rank - 1)];
-  indices = shape.map(() => 0);
+/** Another shape: the last two axes, the first index of the others, and controls to change that. */
+function newShape(now: number[]): void {
+  shape = now;
+  axes = defaultAxes(now.length);
+  indices = now.map(() => 0);
+  drawControls();
+}
+
+function drawControls(): void {
   const box = byId('axes');
   box.replaceChildren();
-  if (rank < 3) return;
-  for (const k of [0, 1] as const) {
+  const now = shape ?? [];
+  if (now.length < 3) return;
+  (['rows', 'columns'] as const).forEach((what, k) => {
     const select = document.createElement('select');
-    shape.forEach((n, i) => select.add(new Option(`axis ${i} (${n})`, String(i), false, i === axes[k])));
+    now.forEach((n, i) => select.add(new Option(`axis ${i} (${n})`, String(i), false, i === axes[k])));
     select.onchange = () => {
-      axes[k] = Number(select.value);
-      ask();
+      const chosen = Number(select.value);
+      // Two axes are drawn: choosing the other one's exchanges them.
+      if (axes[1 - k] === chosen) axes[(1 - k) as 0 | 1] = axes[k as 0 | 1];
+      axes[k as 0 | 1] = chosen;
+      drawControls();
+      choosePlane();
     };
-    box.append(label(k === 0 ? 'rows ' : 'columns ', select));
-  }
-  shape.forEach((n, i) => {
-    const range = Object.assign(document.createElement('input'), { type: 'range', min: '0', max: String(n - 1), value: '0' });
+    box.append(labelled(what, select));
+  });
+  now.forEach((n, i) => {
+    if (axes.includes(i) || n < 2) return;
+    const range = Object.assign(document.createElement('input'), {
+      type: 'range',
+      min: '0',
+      max: String(n - 1),
+      value: String(indices[i]),
+    });
+    const text = document.createElement('span');
+    const write = (): string => (text.textContent = ` ${range.value} of ${n}`);
+    write();
     range.oninput = () => {
       indices[i] = Number(range.value);
-      range.title = range.value;
-      ask();
+      write();
+      choosePlane();
     };
-    box.append(label(`axis ${i} index `, range));
+    const label = labelled(`axis ${i}`, range);
+    label.append(text);
+    box.append(label);
   });
-  ask();
 }
 
-function label(text: string, control: HTMLElement): HTMLLabelElement {
-  const element = document.createElement('label');
-  element.append(text, control);
-  return element;
+function labelled(text: string, control: HTMLElement): HTMLLabelElement {
+  const label = document.createElement('label');
+  label.append(`${text} `, control);
+  return label;
 }
 
-const ask = (): void => api.postMessage({ slice: sliceText(whole, axes, indices) });
+function choosePlane(): void {
+  if (!shape) return;
+  if (whole) showPlane(planeOf(whole, shape, axes, indices));
+  else api.postMessage({ slice: sliceText(shape, [...axes].sort(), indices) });
+}
+
+function showPlane(p: Plane): void {
+  plane = p;
+  const top = drawMap(byId('map'), p);
+  byId('scale').textContent = p.values.length
+    ? `${p.rows} × ${p.columns}; blue negative, orange positive, strongest at ±${short(top)}`
+    : 'no elements';
+  showCell();
+}
+
+const WORDS: Partial<Record<keyof Stats, string>> = {
+  zero: 'zeros',
+  nan: 'NaN',
+  pos_inf: '+Inf',
+  neg_inf: '-Inf',
+  count: 'elements',
+};
 
 function showStats(stats: Stats): void {
-  const bad = ['nan', 'pos_inf', 'neg_inf'];
-  const rows = (['min', 'max', 'mean', 'std', 'zero', 'nan', 'pos_inf', 'neg_inf', 'count'] as const).map((name) => {
+  const names = ['min', 'max', 'mean', 'std', 'zero', 'nan', 'pos_inf', 'neg_inf', 'count'] as const;
+  const rows = names.map((name) => {
+    const value = stats[name] ?? (name in WORDS ? 0 : 'NaN');
     const row = document.createElement('tr');
-    const value = Object.assign(document.createElement('td'), {
-      textContent: short(stats[name] ?? 0),
-      title: full(stats[name] ?? 0),
-    });
-    if (bad.includes(name) && num(stats[name] ?? 0) > 0) value.className = 'bad';
-    row.append(
-      Object.assign(document.createElement('th'), {
-        textContent: name.replace('pos_inf', '+Inf').replace('neg_inf', '-Inf').replace('nan', 'NaN'),
-      }),
-      value,
-    );
+    const data = Object.assign(document.createElement('td'), { textContent: short(value), title: full(value) });
+    if (['nan', 'pos_inf', 'neg_inf'].includes(name) && num(value) > 0) data.className = 'bad';
+    row.append(Object.assign(document.createElement('th'), { textContent: WORDS[name] ?? name }), data);
     return row;
   });
   byId('stats').replaceChildren(...rows);
-  if (stats.histogram) drawBars(stats.histogram);
+  if (stats.histogram) drawBars(byId('bars'), stats.histogram);
 }
 
-function context(id: string): { g: CanvasRenderingContext2D; width: number; height: number } | undefined {
-  const canvas = byId<HTMLCanvasElement>(id);
-  const g = canvas.getContext('2d');
-  if (!g) return undefined;
-  g.clearRect(0, 0, canvas.width, canvas.height);
-  return { g, width: canvas.width, height: canvas.height };
-}
-
-function drawBars(bins: readonly number[]): void {
-  const c = context('bars');
-  const top = Math.max(1, ...bins);
-  if (!c) return;
-  c.g.fillStyle = colour('charts-blue');
-  bins.forEach((n, i) =>
-    c.g.fillRect((i * c.width) / bins.length, c.height - (n / top) * c.height, c.width / bins.length - 1, (n / top) * c.height),
-  );
-}
-
-function drawLine(history: readonly (number | null)[]): void {
-  const c = context('line');
-  const finite = history.filter((v) => v !== null);
-  if (!c || finite.length < 2) return;
-  const low = Math.min(...finite);
-  const span = Math.max(...finite) - low || 1;
-  c.g.strokeStyle = colour('charts-blue');
-  c.g.beginPath();
-  let open = false;
-  history.forEach((v, i) => {
-    const x = (i / (history.length - 1)) * c.width;
-    if (v === null) {
-      open = false;
-      c.g.fillStyle = colour('dvm-notFinite');
-      c.g.fillRect(x - 1, 0, 2, c.height);
-      return;
-    }
-    const y = c.height - 4 - ((v - low) / span) * (c.height - 8);
-    if (open) c.g.lineTo(x, y);
-    else c.g.moveTo(x, y);
-    open = true;
-  });
-  c.g.stroke();
-}
-
-/** Two colours from the middle outwards: negative blue, positive orange; what is not finite is a hatched cell in the error colour. */
-function drawMap(values: Float64Array, shape: readonly number[]): void {
-  const columns = shape.at(-1) ?? 1;
-  const rows = shape.length < 2 ? 1 : (shape.at(-2) ?? 1);
-  cells = { values, rows, columns };
-  const c = context('map');
-  if (!c || !columns || !rows) return;
-  const finite = values.filter(Number.isFinite);
-  const top = finite.reduce((m, v) => Math.max(m, Math.abs(v)), 0) || 1;
-  const width = c.width / columns;
-  const height = c.height / rows;
-  const [low, high, bad] = [colour('charts-blue'), colour('charts-orange'), colour('dvm-notFinite')];
-  for (let i = 0; i < Math.min(values.length, rows * columns); i++) {
-    const v = values[i] ?? NaN;
-    const x = (i % columns) * width;
-    const y = Math.floor(i / columns) * height;
-    c.g.globalAlpha = Number.isFinite(v) ? Math.abs(v) / top : 1;
-    c.g.fillStyle = Number.isFinite(v) ? (v < 0 ? low : high) : bad;
-    c.g.fillRect(x, y, Math.max(1, width), Math.max(1, height));
-  }
-  c.g.globalAlpha = 1;
+function showCell(): void {
+  const value = plane?.values[cell.row * plane.columns + cell.column];
+  byId('cell').textContent =
+    value === undefined ? '' : `[${cell.row}, ${cell.column}]  ${full(Number.isNaN(value) ? 'NaN' : value)}`;
 }
 
 byId('map').addEventListener('mousemove', (event) => {
-  if (!cells) return;
+  if (!plane) return;
   const box = byId('map').getBoundingClientRect();
-  const column = Math.floor(((event.clientX - box.left) / box.width) * cells.columns);
-  const row = Math.floor(((event.clientY - box.top) / box.height) * cells.rows);
-  const value = cells.values[row * cells.columns + column];
-  byId('cell').textContent = value === undefined ? '' : `[${row}, ${column}]  ${full(Number.isNaN(value) ? 'NaN' : value)}`;
+  const at = (part: number, size: number): number => Math.min(size - 1, Math.max(0, Math.floor(part * size)));
+  cell = {
+    row: at((event.clientY - box.top) / box.height, plane.rows),
+    column: at((event.clientX - box.left) / box.width, plane.columns),
+  };
+  showCell();
+});
+
+const MOVES: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+byId('map').addEventListener('keydown', (event) => {
+  const move = MOVES[event.key];
+  if (!move || !plane) return;
+  event.preventDefault();
+  const clamp = (n: number, size: number): number => Math.min(size - 1, Math.max(0, n));
+  cell = { row: clamp(cell.row + move[0], plane.rows), column: clamp(cell.column + move[1], plane.columns) };
+  showCell();
 });
 
 api.postMessage({ ready: true });

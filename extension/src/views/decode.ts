@@ -60,7 +60,3 @@ function brain(bits: number): number {
   view.setUint32(0, bits << 16);
   return view.getFloat32(0);
 }
-
-/** A NumPy slice that leaves two axes whole and takes one index of each other one: `[3, :, 0, :]`. */
-export const sliceText = (shape: readonly number[], axes: readonly number[], indices: readonly number[]): string =>
-  `[${shape.map((_, i) => (axes.includes(i) ? ':' : String(indices[i] ?? 0))).join(', ')}]`;

@@ -43,7 +43,7 @@ export class MemoryView implements vscode.Disposable {
 export function plainPage(answer: MemoryAnswer): string {
   const buffers = answer.buffers ?? [];
   const classes = [...new Set(buffers.map(classOf))];
-  const end = Math.max(1, ...buffers.map((b) => Math.max(b.born, b.freed))) + 1;
+  const end = Math.max(1, ...buffers.map((b) => Math.max(b.born, b.freed ?? 0))) + 1;
   const columns = 240;
   const live = classes.map((name) =>
     levels(
@@ -88,7 +88,7 @@ function levels(buffers: readonly MemoryBuffer[], end: number, columns: number):
   const column = (t: number): number => Math.min(columns, Math.max(0, Math.round((t / end) * (columns - 1))));
   for (const b of buffers) {
     const born = column(b.born);
-    const freed = b.freed < 0 ? columns : Math.max(born + 1, column(b.freed));
+    const freed = b.freed === null || b.freed < 0 ? columns : Math.max(born + 1, column(b.freed));
     change[born] = (change[born] ?? 0) + b.bytes;
     change[freed] = (change[freed] ?? 0) - b.bytes;
   }

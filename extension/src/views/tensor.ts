@@ -1,30 +1,49 @@
 // One tensor in a page of its own: heat map of two axes, statistics, histogram, and its history if it is watched.
 import { randomBytes } from 'node:crypto';
 import * as vscode from 'vscode';
-import type { Tensor } from '../protocol';
+import { messageOf } from '../log';
+import type { Stats, Tensor } from '../protocol';
 import type { Sessions } from '../sessions';
 import type { VariableContext } from '../watch/commands';
 import type { WatchModel } from '../watch/model';
 import type { WatchNode } from '../watch/tree';
 
-/** What to ask dvm/tensor for. */
+/** What a page shows: an expression at the stop, or a watch, which is also shown while the program runs. */
 interface Target {
   name: string;
-  ref?: string;
   expression?: string;
+  memoryReference?: string;
   watch?: string;
 }
 
-/** Asked of the page: the part of the tensor to draw, as a NumPy slice. */
+/** From the page: draw this part of a tensor that is too large to be sent whole. */
 interface SliceMessage {
   slice: string;
 }
 
-/** More values than this are not drawn: a screen has no more pixels for them. */
+/** To the page. */
+export interface TensorMessage {
+  tensor?: Tensor;
+  /** Set if `tensor` is this part of the whole only. */
+  slice?: string;
+  /** Why there is no tensor. */
+  reason?: string;
+  /** Measure of the watch's samples; null where it was not finite. */
+  history: (number | null)[];
+  step?: number;
+  lastStats?: Stats;
+}
+
+interface Page {
+  panel: vscode.WebviewPanel;
+  target: Target;
+}
+
+/** Larger tensors are sent in planes: a screen has no more pixels anyway. */
 const MAX_BYTES = 4 << 20;
 
 export class TensorViews implements vscode.Disposable {
-  private readonly panels = new Map<string, { panel: vscode.WebviewPanel; target: Target; slice?: string }>();
+  private readonly pages = new Map<string, Page>();
   private readonly disposables: vscode.Disposable[];
 
   constructor(
@@ -33,31 +52,29 @@ export class TensorViews implements vscode.Disposable {
     private readonly model: WatchModel,
   ) {
     this.disposables = [
-      vscode.commands.registerCommand('dvm.tensor.show', (node: WatchNode) =>
-        this.open({ name: node.definition.expression, expression: node.definition.expression, watch: node.definition.key }),
+      vscode.commands.registerCommand('dvm.tensor.show', ({ definition }: WatchNode) =>
+        this.open({ name: definition.expression, expression: definition.expression, watch: definition.key }),
       ),
-      vscode.commands.registerCommand('dvm.tensor.showVariable', (context: VariableContext) => {
-        const { variable } = context;
-        if (variable)
-          this.open({
-            name: variable.name,
-            expression: variable.evaluateName ?? variable.name,
-            ...refOf(variable.memoryReference),
-          });
+      vscode.commands.registerCommand('dvm.tensor.showVariable', ({ variable }: VariableContext) => {
+        if (!variable) return;
+        const { name, evaluateName, memoryReference } = variable;
+        this.open({ name, ...(evaluateName || !memoryReference ? { expression: evaluateName ?? name } : { memoryReference }) });
       }),
       sessions.onRunState((session) => {
-        if (sessions.isStopped(session)) this.refresh();
+        if (sessions.isStopped(session)) for (const page of this.pages.values()) void this.draw(page);
       }),
-      model.onChanged(() => this.refresh((t) => t.watch !== undefined)),
+      model.onSnapshot(({ key, snapshot }) => {
+        const page = [...this.pages.values()].find((p) => p.target.watch === key);
+        if (page?.panel.visible) void this.post(page, { tensor: snapshot });
+      }),
     ];
   }
 
   private open(target: Target): void {
-    const shown = this.panels.get(target.name);
+    const shown = this.pages.get(target.name);
     if (shown) {
       shown.panel.reveal();
-      shown.target = target;
-      void this.draw(target.name);
+      void this.draw(shown);
       return;
     }
     const media = vscode.Uri.joinPath(this.extension, 'extension', 'dist');
@@ -65,71 +82,83 @@ export class TensorViews implements vscode.Disposable {
       enableScripts: true,
       localResourceRoots: [media],
     });
-    this.panels.set(target.name, { panel, target });
-    panel.onDidDispose(() => this.panels.delete(target.name));
-    panel.webview.onDidReceiveMessage((message: SliceMessage | { ready: true }) => {
-      const entry = this.panels.get(target.name);
-      if (entry && 'slice' in message) entry.slice = message.slice;
-      void this.draw(target.name);
+    const page = { panel, target };
+    this.pages.set(target.name, page);
+    // Copying values costs more than statistics: only while someone looks.
+    if (target.watch !== undefined) void this.model.setWhat(target.watch, 'values');
+    panel.onDidDispose(() => {
+      this.pages.delete(target.name);
+      if (target.watch !== undefined) void this.model.setWhat(target.watch, 'stats');
     });
-    panel.webview.html = page(panel.webview, vscode.Uri.joinPath(media, 'tensor.js'), target.name);
+    panel.webview.onDidReceiveMessage((message: SliceMessage | { ready: true }) =>
+      this.draw(page, 'slice' in message ? message.slice : undefined),
+    );
+    panel.webview.html = html(panel.webview, vscode.Uri.joinPath(media, 'tensor.js'), target.name);
   }
 
-  private refresh(wanted: (target: Target) => boolean = () => true): void {
-    for (const [name, { panel, target }] of this.panels) if (panel.visible && wanted(target)) void this.draw(name);
-  }
-
-  private async draw(name: string): Promise<void> {
-    const entry = this.panels.get(name);
+  /** Asks for the tensor at the stop, or the newest snapshot of a running watch, and shows it. */
+  private async draw(page: Page, slice?: string): Promise<void> {
+    const { target } = page;
     const session = this.sessions.current();
-    if (!entry || !session) return;
-    const { target, panel } = entry;
-    const series = target.watch === undefined ? undefined : this.model.seriesOf(target.watch);
-    const history = series?.history().map((v) => (Number.isFinite(v) ? v : null)) ?? [];
-    const tensor = await this.ask(session, target, entry.slice);
-    await panel.webview.postMessage({ tensor, history, step: series?.last?.step, lastStats: series?.lastStats });
-  }
-
-  private async ask(
-    session: vscode.DebugSession,
-    target: Target,
-    slice: string | undefined,
-  ): Promise<Tensor | { reason: string }> {
+    if (!session) return this.post(page, { reason: 'The session has ended.' });
     const watchId = target.watch === undefined ? undefined : this.model.watchId(target.watch, session);
-    const named = this.sessions.isStopped(session) ? { ref: target.ref, expression: target.expression } : { watchId };
-    const args = { ...named, ...(slice ? { slice } : {}), maxBytes: MAX_BYTES };
+    const stopped = this.sessions.isStopped(session);
+    if (!stopped && watchId === undefined)
+      return this.post(page, { reason: 'The program is running: values are shown at a stop.' });
+    const { expression, memoryReference } = target;
+    const args = {
+      ...(stopped ? { expression, memoryReference } : { watchId }),
+      ...(slice ? { slice } : {}),
+      maxBytes: MAX_BYTES,
+    };
     try {
-      return await this.sessions.request<Tensor>('dvm/tensor', args, session);
+      const tensor = await this.sessions.request<Tensor>('dvm/tensor', args, session);
+      return this.post(page, { tensor, ...(slice ? { slice } : {}) });
     } catch (error) {
-      return { reason: error instanceof Error ? error.message : String(error) };
+      return this.post(page, { reason: messageOf(error) });
     }
   }
 
+  private async post(page: Page, what: Partial<TensorMessage>): Promise<void> {
+    const series = page.target.watch === undefined ? undefined : this.model.seriesOf(page.target.watch);
+    const message: TensorMessage = {
+      ...what,
+      history: series?.history().map((v) => (Number.isFinite(v) ? v : null)) ?? [],
+      ...(series?.last ? { step: series.last.step } : {}),
+      ...(series?.lastStats ? { lastStats: series.lastStats } : {}),
+    };
+    await page.panel.webview.postMessage(message);
+  }
+
   dispose(): void {
-    this.panels.forEach(({ panel }) => panel.dispose());
+    this.pages.forEach(({ panel }) => panel.dispose());
     this.disposables.forEach((d) => d.dispose());
   }
 }
 
-const refOf = (memoryReference: string | undefined): { ref?: string } => (memoryReference ? { ref: memoryReference } : {});
-
-function page(webview: vscode.Webview, script: vscode.Uri, name: string): string {
+function html(webview: vscode.Webview, script: vscode.Uri, name: string): string {
   const nonce = randomBytes(16).toString('base64');
   const title = name.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
   return `<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Tensor ${title}</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-${nonce}'">
 <style>
 body { font: var(--vscode-font-size) var(--vscode-font-family); color: var(--vscode-foreground); padding: 8px 16px; }
-main { display: flex; flex-wrap: wrap; gap: 24px; align-items: flex-start; }
-canvas { image-rendering: pixelated; border: 1px solid var(--vscode-panel-border); background: var(--vscode-editorWidget-background); }
+main { display: flex; flex-wrap: wrap; gap: 28px; align-items: flex-start; }
+h1 { font-size: 1.2em; font-weight: 600; margin: 4px 0; } h2 { font-size: 1em; font-weight: 600; margin: 14px 0 4px; }
+canvas { image-rendering: pixelated; border: 1px solid var(--vscode-widget-border, var(--vscode-contrastBorder, transparent)); }
+canvas:focus-visible { outline: 1px solid var(--vscode-focusBorder); }
 table { border-spacing: 0; font-variant-numeric: tabular-nums; }
-th { text-align: left; font-weight: normal; opacity: .8; padding-right: 16px; }
+th { text-align: left; font-weight: normal; color: var(--vscode-descriptionForeground); padding-right: 24px; }
 td { text-align: right; font-family: var(--vscode-editor-font-family); }
-label { display: block; margin: 4px 0; } select, input[type=range] { vertical-align: middle; color: inherit; background: var(--vscode-dropdown-background); }
-#note { color: var(--vscode-descriptionForeground); min-height: 1.4em; } .bad { color: var(--vscode-dvm-notFinite); }
-</style></head><body><p id="head"></p><p id="note" role="status"></p><main>
-<section><div id="axes"></div><canvas id="map" width="420" height="420" tabindex="0" role="img" aria-label="Heat map"></canvas><p id="cell"></p></section>
-<section><table id="stats"></table><h4>Histogram</h4><canvas id="bars" width="260" height="90" role="img" aria-label="Histogram"></canvas>
-<h4 id="past">History</h4><canvas id="line" width="260" height="90" role="img" aria-label="History"></canvas></section>
+label { display: block; margin: 4px 0; }
+select { color: var(--vscode-dropdown-foreground); background: var(--vscode-dropdown-background); border: 1px solid var(--vscode-dropdown-border); }
+input[type=range] { vertical-align: middle; accent-color: var(--vscode-button-background); }
+#note, #cell, #scale { color: var(--vscode-descriptionForeground); min-height: 1.4em; margin: 4px 0; font-variant-numeric: tabular-nums; }
+.bad { color: var(--vscode-dvm-notFinite); font-weight: 600; }
+</style></head><body><h1 id="head">${title}</h1><p id="note" role="status"></p><main>
+<section><div id="axes"></div><canvas id="map" width="420" height="420" tabindex="0" role="img" aria-label="Heat map; arrow keys read cells"></canvas>
+<p id="scale"></p><p id="cell" aria-live="polite"></p></section>
+<section><table id="stats"></table><h2>Histogram</h2><canvas id="bars" width="280" height="90" role="img" aria-label="Histogram"></canvas>
+<div id="past"><h2 id="pastTitle">History</h2><canvas id="line" width="280" height="90" role="img" aria-label="History"></canvas></div></section>
 </main><script nonce="${nonce}" src="${webview.asWebviewUri(script)}"></script></body></html>`;
 }

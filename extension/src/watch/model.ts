@@ -18,8 +18,13 @@ export class WatchModel implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
   private readonly disposables: vscode.Disposable[] = [];
   private readonly changed = new vscode.EventEmitter<void>();
+  private readonly snapshots = new vscode.EventEmitter<{ key: string; snapshot: Snapshot }>();
+  /** Definitions whose values are wanted, not their statistics alone. */
+  private readonly values = new Set<string>();
   /** Something to show has changed; at most ten times a second. */
   readonly onChanged = this.changed.event;
+  /** Every sample of the session in view, as it comes. */
+  readonly onSnapshot = this.snapshots.event;
 
   constructor(
     private readonly memento: vscode.Memento,
@@ -28,6 +33,7 @@ export class WatchModel implements vscode.Disposable {
     this.definitions = memento.get<Definition[]>(STATE, []);
     this.disposables.push(
       this.changed,
+      this.snapshots,
       sessions.onReady((session) => this.begin(session)),
       sessions.onEnded((session) => {
         this.ids.delete(session.id);
@@ -80,12 +86,22 @@ export class WatchModel implements vscode.Disposable {
   async setRate(keys: readonly string[], everyN: number): Promise<void> {
     this.definitions = this.definitions.map((d) => (keys.includes(d.key) ? { ...d, everyN } : d));
     this.save();
-    for (const key of keys) {
-      const definition = this.find(key);
-      if (!definition) continue;
-      await this.unwatch(key);
-      for (const session of this.sessions.all()) if (this.sessions.isReady(session)) await this.request(session, definition);
-    }
+    for (const key of keys) await this.renew(key);
+  }
+
+  /** Asks for values too, or for statistics alone again: what an open tensor page needs. */
+  async setWhat(key: string, what: 'stats' | 'values'): Promise<void> {
+    if (what === 'values') this.values.add(key);
+    else this.values.delete(key);
+    await this.renew(key);
+  }
+
+  /** Tells running sessions of a watch as it is now, in place of what it was. */
+  private async renew(key: string): Promise<void> {
+    const definition = this.find(key);
+    if (!definition) return;
+    await this.unwatch(key);
+    for (const session of this.sessions.all()) if (this.sessions.isReady(session)) await this.request(session, definition);
   }
 
   private begin(session: vscode.DebugSession): void {
@@ -101,7 +117,8 @@ export class WatchModel implements vscode.Disposable {
     const { expression, path, line, everyN } = definition;
     const place = path === undefined ? {} : { path, line };
     try {
-      const args = { expression, ...place, what: 'stats', everyN, name: expression };
+      const what = this.values.has(definition.key) ? 'values' : 'stats';
+      const args = { expression, ...place, what, everyN, name: expression };
       const answer = await this.sessions.request<WatchAnswer>('dvm/watch', args, session);
       series.error = undefined;
       series.message = answer.message;
@@ -131,6 +148,7 @@ export class WatchModel implements vscode.Disposable {
     const key = this.ids.get(session)?.get(snapshot.watchId);
     if (key === undefined) return;
     this.seriesIn(session, key).add(snapshot);
+    if (session === this.sessions.current()?.id) this.snapshots.fire({ key, snapshot });
     this.changeSoon();
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decode, sliceText } from '../../../extension/src/views/decode';
+import { decode } from '../../../extension/src/views/decode';
 
 const base64 = (bytes: number[] | ArrayBuffer): string => Buffer.from(bytes as ArrayBuffer).toString('base64');
 
@@ -19,9 +19,4 @@ test('each dtype is read as what it is', () => {
 
 test('a last element that was cut off is left out', () => {
   assert.deepEqual([...(decode(base64([0, 0, 0x80, 0x3f, 1, 2]), 'float32') ?? [])], [1]);
-});
-
-test('a slice leaves the chosen axes whole', () => {
-  assert.equal(sliceText([8, 4, 3, 2], [1, 3], [5, 0, 2, 0]), '[5, :, 2, :]');
-  assert.equal(sliceText([], [0, 1], []), '[]');
 });
