@@ -21,7 +21,7 @@ class References:
     """Never hands out a number twice, so a number from an earlier stop is told from a live one."""
 
     def __init__(self, first: int = FIRST) -> None:
-        self._next = first
+        self._first = self._next = first
         self._live: dict[int, Any] = {}
 
     def add(self, thing: Any) -> int:
@@ -33,9 +33,9 @@ class References:
     def get(self, reference: Any, kind: type[T]) -> T:
         """The `kind` behind a reference. Raises RequestError for a number that was never given out, or whose stop is over."""
         thing = self._live.get(reference)
-        if isinstance(thing, kind):
+        if thing is not None and isinstance(thing, kind):
             return thing
-        if isinstance(reference, int) and FIRST <= reference < self._next and thing is None:
+        if isinstance(reference, int) and self._first <= reference < self._next and thing is None:
             raise RequestError("this belongs to an earlier stop: the program has run since")
         raise RequestError(f"there is no such reference: {reference!r}")
 

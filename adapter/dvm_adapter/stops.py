@@ -122,7 +122,7 @@ class Stops:
 
     async def _announce_vm(self, event: Message, thread: int, *, python: bool) -> None:
         reason = str(event.get("reason", "breakpoint"))
-        frame = event.get("FRAME") or event.get("frame") or {}
+        frame = event.get("frame") or event.get("FRAME") or event
         description = _WORDS.get(reason, "Paused in the tensor program")
         where = frame.get("function") or frame.get("name")
         body: dict[str, Any] = {"reason": _REASONS.get(reason, reason), "threadId": thread, "allThreadsStopped": True,
