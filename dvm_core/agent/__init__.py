@@ -1,0 +1,74 @@
+"""The debuggee's side of the debugger: connects to the adapter named in the environment and serves it from a thread of its own."""
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any
+
+_lock = threading.Lock()
+_session: Any = None
+_book: Any = None
+_registered = False
+
+
+def start() -> bool:
+    """Connects as DVM_AGENT and DVM_TOKEN say, unless a session is there already. False if there is no debugger to connect to.
+
+    A debugger that cannot be reached is said on stderr and costs nothing more: the program must run without it."""
+    global _session, _book, _registered
+    with _lock:
+        if _session is not None and not _session.connection.closed:
+            return True
+        try:
+            from .. import devices
+            from . import connection, session
+
+            device = os.environ.get("DVM_DEVICE")
+            if device:
+                devices.set_device(device)
+            found = connection.Connection.open(devices.device())
+        except Exception as error:
+            print(f"dvm: no debugger: {error}", file=sys.stderr)
+            return False
+        if found is None:
+            return False
+        _session = session.Session(found, _book)
+        _book = _session.book
+        _session.start()
+        if not _registered:
+            _registered = True
+            os.register_at_fork(after_in_child=_after_fork)
+        return True
+
+
+def remember_sources() -> None:
+    """Takes the files of all modules loaded now as the text in force: what a later reload is compared with."""
+    global _book
+    if _book is None:
+        from ..hotreload import SourceBook
+        from .places import LIBRARIES
+
+        _book = SourceBook(LIBRARIES)
+    _book.scan()
+
+
+def connected() -> bool:
+    """Whether a debugger is connected."""
+    return _session is not None and not _session.connection.closed
+
+
+def current() -> Any:
+    """The session (session.Session), None if there is none."""
+    return _session if connected() else None
+
+
+def _after_fork() -> None:
+    # The thread that served the parent's connection does not exist here, and the socket is the parent's: the child gets its own.
+    global _session, _lock
+    _lock = threading.Lock()
+    old, _session = _session, None
+    if old is not None and not old.connection.closed:
+        old.connection.abandon()
+        old.end()
+        start()

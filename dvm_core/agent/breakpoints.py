@@ -1,0 +1,192 @@
+"""Breakpoints on lines and instructions: from what the editor asked for to STOP hooks on the instructions of every program."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .commands import Answer, Arguments, command, need
+from .conditions import BadCondition, Gate
+from .places import place, real
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+@dataclass
+class Point:
+    """One breakpoint. A line has `path` and `line`, an instruction `program` and `instruction`."""
+    id: int
+    hook: int  # our number in the core
+    gate: Gate
+    path: str = ""
+    line: int = 0
+    mode: str = "forward"
+    program: int = 0
+    instruction: int | None = None
+    hooked: set[tuple[int, int]] = field(default_factory=set)  # (program, instruction) with a STOP of ours
+    bound: Answer | None = None  # "tensorLine" of the first program that has the line
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What makes it the same breakpoint when the list is sent again: conditions may change, the hits go on."""
+        return (real(self.path), self.line, self.mode) if self.path else (self.program, self.instruction)
+
+
+class Breakpoints:
+    """Both lists. Hooks of a program are set when it is made, or when the list arrives."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lines: list[Point] = []
+        self._instructions: list[Point] = []
+        self._by_hook: dict[int, Point] = {}
+        self._given: dict[str, str] = {}  # real path -> the spelling the editor uses
+        self._graph_mode: set[int] = set()  # programs whose Python body does not run again
+
+    def given_path(self, path: str) -> str:
+        return self._given.get(real(path), path) if path else path
+
+    def at(self, hooks: tuple[int, ...]) -> list[Point]:
+        """The breakpoints with these hook numbers."""
+        return [self._by_hook[hook] for hook in hooks if hook in self._by_hook]
+
+    def on(self, program: int, instruction: int) -> list[Point]:
+        return [point for point in self._by_hook.values() if (program, instruction) in point.hooked]
+
+    # ---- the lists ---------------------------------------------------------------------------------------------------------------------
+    def set_lines(self, asked: list[Answer]) -> list[Answer]:
+        """Replaces all line breakpoints."""
+        self._given.update({real(str(item.get("path"))): str(item.get("path")) for item in asked})
+        self._lines, results = self._replace(self._lines, asked, _line_of)
+        return results
+
+    def set_instructions(self, asked: list[Answer]) -> list[Answer]:
+        self._instructions, results = self._replace(self._instructions, asked, _instruction_of)
+        return results
+
+    def _replace(self, before: list[Point], asked: list[Answer], read: Any) -> tuple[list[Point], list[Answer]]:
+        known = {point.identity: point for point in before}
+        points, results = [], []
+        for item in asked:
+            try:
+                point = read(item)
+                old = known.pop(point.identity, None)
+                count = old.gate.count if old else 0
+                point.gate = Gate.of(item.get("condition"), item.get("hitCondition"), item.get("logMessage"), count)
+            except BadCondition as error:
+                results.append({"id": item.get("id"), "verified": False, "message": str(error)})
+                continue
+            point.hook = self._session.new_hook()
+            if old is not None:  # hooks stay where they are; only what they mean is new
+                point.hook, point.hooked, point.bound = old.hook, old.hooked, old.bound
+            points.append(point)
+            self._by_hook[point.hook] = point
+            results.append({"id": point.id})
+        for point in known.values():
+            self._unhook(point)
+        programs = _core.programs() if points else []
+        for point in points:
+            for program in programs:
+                self._place(point, program)
+        by_id = {point.id: point for point in points}
+        return points, [result if "verified" in result else _verified(by_id[result["id"]]) for result in results]
+
+    def clear(self) -> None:
+        for point in self._lines + self._instructions:
+            self._unhook(point)
+        self._lines, self._instructions = [], []
+
+    def _unhook(self, point: Point) -> None:
+        for program, instruction in point.hooked:
+            _core.clear_hook(program, instruction, _core.HOOK_STOP, point.hook)
+        point.hooked.clear()
+        self._by_hook.pop(point.hook, None)
+
+    # ---- programs ----------------------------------------------------------------------------------------------------------------------
+    def new_program(self, program: Any, graph_mode: bool) -> None:
+        """On the capturing thread, before the program's first launch."""
+        if graph_mode:
+            self._graph_mode.add(program.id)
+        for point in self._lines:
+            was = point.bound
+            self._place(point, program)
+            if point.bound is not was:
+                self._session.later("bound", **_verified(point))
+
+    def _place(self, point: Point, program: Any) -> None:
+        """Sets the hooks of one breakpoint in one program."""
+        if point.instruction is not None:
+            if program.id == point.program and 0 <= point.instruction < len(program.instructions):
+                self._hook(point, program, program.instructions[point.instruction])
+            return
+        for instruction in runs_of_line(program, point.path, point.line, self._session.texts):
+            backward = place(instruction.place).backward
+            if point.bound is None or (backward and not point.bound["backward"] and point.mode != "forward"):
+                point.bound = _tensor_line(program, instruction, backward)
+            # A line that Python itself runs stops there, by Python's debugger; a second stop in the VM would be one too many.
+            if (backward and point.mode in ("backward", "both")) or (
+                    not backward and point.mode in ("forward", "both") and program.id in self._graph_mode):
+                self._hook(point, program, instruction)
+
+    @staticmethod
+    def _hook(point: Point, program: Any, instruction: Any) -> None:
+        if point.bound is None:
+            point.bound = _tensor_line(program, instruction, place(instruction.place).backward)
+        if (program.id, instruction.index) not in point.hooked:
+            point.hooked.add((program.id, instruction.index))
+            _core.set_hook(program.id, instruction.index, _core.HOOK_STOP, point.hook)
+
+
+def runs_of_line(program: Any, path: str, line: int, texts: Any) -> list[Any]:
+    """The first instruction of each unbroken run of instructions that come from the statement on that line, in one direction."""
+    wanted = real(path)
+    first, last = texts.span(wanted, line)
+    found = []
+    previous: tuple[bool, bool] | None = None
+    for instruction in program.instructions:
+        where = place(instruction.place)
+        here = first <= where.line <= last and where.real == wanted
+        now = (here, where.backward)
+        if here and now != previous:
+            found.append(instruction)
+        if instruction.place:  # an instruction without a place belongs to the run around it
+            previous = now
+    return found
+
+
+def _tensor_line(program: Any, instruction: Any, backward: bool) -> Answer:
+    return {"program": program.id, "instruction": instruction.index, "area": instruction.area, "backward": backward}
+
+
+def _verified(point: Point) -> Answer:
+    if point.bound is None:
+        missing = "" if point.instruction is None else f"there is no instruction {point.instruction} in program {point.program}"
+        return {"id": point.id, "verified": False, "message": missing}
+    bound = point.bound
+    name = _core.program(bound["program"]).name
+    direction = "gradient of this line" if bound["backward"] else "tensor line"
+    return {"id": point.id, "verified": True, "message": f"{direction}: instruction {bound['instruction']} of {name}, area {bound['area']}",
+            "tensorLine": bound}
+
+
+def _line_of(item: Arguments) -> Point:
+    mode = item.get("mode") or "forward"
+    if mode not in ("forward", "backward", "both"):
+        raise BadCondition(f"there is no mode {mode!r}; there are forward, backward and both")
+    return Point(need(item, "id", int), 0, Gate(), path=need(item, "path", str), line=need(item, "line", int), mode=mode)
+
+
+def _instruction_of(item: Arguments) -> Point:
+    return Point(need(item, "id", int), 0, Gate(), program=need(item, "program", int), instruction=need(item, "instruction", int))
+
+
+@command("breakpoints")
+def breakpoints(session: Session, arguments: Arguments) -> Answer:
+    """lines: all of them, in every file. Those that are in no program yet are bound when one comes, which is told by `bound`."""
+    return {"results": session.breakpoints.set_lines(need(arguments, "lines", list))}
+
+
+@command("instructionBreakpoints")
+def instruction_breakpoints(session: Session, arguments: Arguments) -> Answer:
+    return {"results": session.breakpoints.set_instructions(need(arguments, "items", list))}

@@ -1,0 +1,91 @@
+"""When a breakpoint that was reached stops: conditions, hit counts, log messages. debugpy's syntax, since its users know it."""
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+_HITS = re.compile(r"\s*(==|>=|<=|>|<|%)?\s*(\d+)\s*")
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
+    "%": lambda hits, n: n > 0 and hits % n == 0,
+}
+HIT_SYNTAX = "a hit count is a number, or ==, >, >=, <, <= or % and a number"
+
+
+class BadCondition(ValueError):
+    """A condition that cannot be meant."""
+
+
+def parse_hits(text: str | None) -> Callable[[int], bool]:
+    """The test for the n-th hit; a bare number means that very hit. Raises BadCondition."""
+    if not text:
+        return lambda hits: True
+    match = _HITS.fullmatch(text)
+    if match is None:
+        raise BadCondition(f"{HIT_SYNTAX}; this is {text!r}")
+    compare, count = _COMPARE[match[1] or "=="], int(match[2])
+    return lambda hits: compare(hits, count)
+
+
+def split_message(text: str) -> list[tuple[bool, str]]:
+    """A log message as (is expression, text) parts. `{{` and `}}` are braces; what is never closed is text."""
+    parts: list[tuple[bool, str]] = []
+    plain, i = "", 0
+    while i < len(text):
+        if text[i:i + 2] in ("{{", "}}"):
+            plain, i = plain + text[i], i + 2
+        elif text[i] == "{" and (end := _closing(text, i)) > 0:
+            parts += [(False, plain), (True, text[i + 1:end].strip())]
+            plain, i = "", end + 1
+        else:
+            plain, i = plain + text[i], i + 1
+    return [part for part in (*parts, (False, plain)) if part[1]]
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 0
+    for i in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[i], 0)
+        if depth == 0:
+            return i
+    return -1
+
+
+@dataclass
+class Gate:
+    """What has to hold for one breakpoint to stop, and how often it was reached."""
+    condition: str = ""
+    hits: Callable[[int], bool] = field(default=lambda hits: True)
+    message: list[tuple[bool, str]] = field(default_factory=list)
+    count: int = 0
+
+    @classmethod
+    def of(cls, condition: str | None, hit_condition: str | None, log_message: str | None, count: int = 0) -> Gate:
+        """Raises BadCondition."""
+        return cls((condition or "").strip(), parse_hits(hit_condition), split_message(log_message) if log_message else [], count)
+
+    def stops(self, evaluate: Callable[[str], object], tell: Callable[[str], None]) -> bool:
+        """Whether this hit stops. The condition comes first and only hits that meet it count. evaluate: value of an expression, raises
+        ValueError; tell: takes log lines and complaints."""
+        if self.condition:
+            try:
+                if not evaluate(self.condition):
+                    return False
+            except ValueError as error:
+                tell(f"condition `{self.condition}`: {error}")  # and stop: a condition that cannot be checked must not be passed over
+        self.count += 1
+        if not self.hits(self.count):
+            return False
+        if self.message:
+            tell("".join(_shown(text, evaluate) if expression else text for expression, text in self.message))
+            return False
+        return True
+
+
+def _shown(expression: str, evaluate: Callable[[str], object]) -> str:
+    try:
+        return str(evaluate(expression))
+    except ValueError as error:
+        return f"<{error}>"

@@ -1,0 +1,117 @@
+"""The socket to the debug adapter, and the thread that serves it: hidden from the Python debugger, never suspended by it."""
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import dvm_wire
+
+TICK = 0.2  # seconds between looks at counters while nothing arrives
+
+
+def hidden_thread(run: Callable[[], None], name: str = "dvm-agent") -> threading.Thread:
+    """A daemon thread that pydevd neither lists, nor traces, nor suspends."""
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
+    thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+    return thread
+
+
+class Connection:
+    """One connection. `on_message` and `on_tick` run on its thread, `on_gone` there as well, once, when the adapter has gone."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.on_message: Callable[[dict[str, Any]], None] = lambda message: None
+        self.on_tick: Callable[[], None] = lambda: None
+        self.on_events: Callable[[], None] = lambda: None
+        self.on_gone: Callable[[], None] = lambda: None
+        self.thread: threading.Thread | None = None
+        self.events_fd = -1  # readable when the native core has something to report
+        self._sock = sock
+        self._closed = threading.Event()
+        self._launched = dvm_wire.launched()
+
+    @classmethod
+    def open(cls, device: str) -> Connection | None:
+        """Connects as the environment says, and says hello. None if no debugger is named there. Raises OSError, WireError."""
+        sock = dvm_wire.connect()
+        if sock is None:
+            return None
+        hello = {"type": "hello", "token": os.environ.get(dvm_wire.ENV_TOKEN, ""), "pid": os.getpid(),
+                 "python": list(sys.version_info[:2]), "device": device}
+        dvm_wire.write_frame(sock, hello)
+        return cls(sock)
+
+    def start(self) -> None:
+        self.thread = hidden_thread(self._run)
+        self.thread.start()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Sends a frame from any thread. Nothing is raised when the adapter has gone: the serving thread notices that by itself."""
+        if self.closed:
+            return
+        try:
+            dvm_wire.write_frame(self._sock, message)
+        except OSError:
+            pass
+        except (dvm_wire.WireError, TypeError) as error:
+            # Too large, or a value JSON has no word for: whoever asked still has to get an answer.
+            if "re" in message:
+                dvm_wire.write_frame(self._sock, {"re": message["re"], "ok": False, "error": str(error)})
+
+    def event(self, name: str, **fields: Any) -> None:
+        self.send({"ev": name, **fields})
+
+    def close(self) -> None:
+        """Ends the connection on our side: the process goes on, whoever launched it."""
+        self._launched = False
+        self._closed.set()
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def abandon(self) -> None:
+        """After a fork: the connection and its thread are the parent's; only this process's copy of the socket is closed."""
+        self._closed.set()
+        self._sock.close()
+
+    def _run(self) -> None:
+        try:
+            while self._serve():
+                pass
+        except (OSError, ValueError, dvm_wire.WireError):
+            pass
+        # A process that the debugger started must not outlive it, in whatever state it is; an attached one runs on.
+        if self._launched and not self.closed:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._closed.set()
+        try:
+            self.on_gone()
+        finally:
+            self._sock.close()
+
+    def _serve(self) -> bool:
+        watched = [self._sock] + ([self.events_fd] if self.events_fd >= 0 else [])
+        ready, _, _ = select.select(watched, [], [], TICK)
+        if self.closed:
+            return False
+        if self.events_fd in ready:
+            self.on_events()
+        if self._sock in ready:
+            message = dvm_wire.read_frame(self._sock)
+            if message is None:
+                return False
+            self.on_message(message)
+        self.on_tick()
+        return True

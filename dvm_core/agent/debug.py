@@ -1,0 +1,39 @@
+"""`dvm.debug`: what a program says to be debugged without being started by the debugger."""
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..errors import Error
+from . import connected, remember_sources
+
+_AGENT_WAIT = 5.0  # seconds for the adapter to bring up the tensor engine after Python's debugger is attached
+
+
+def _debugpy() -> Any:
+    try:
+        import debugpy
+    except ImportError:
+        raise Error("dvm.debug needs the package debugpy: pip install dvm-live[adapter]") from None
+    return debugpy
+
+
+def listen(address: tuple[str, int] | int = ("127.0.0.1", 5678)) -> tuple[str, int]:
+    """Opens a port for an attach configuration with "connect". Gives the (host, port) it listens on; port 0 picks one. Once per process."""
+    remember_sources()
+    return _debugpy().listen(address)
+
+
+def wait_for_client() -> None:
+    """Blocks until a debugger has attached, and its tensor engine is connected."""
+    _debugpy().wait_for_client()
+    remember_sources()
+    end = time.monotonic() + _AGENT_WAIT
+    while not connected() and time.monotonic() < end:  # a plain Python debugger never brings it: go on without
+        time.sleep(0.01)
+
+
+def breakpoint() -> None:
+    """Stops at the next line of the caller if a debugger is attached, else does nothing. Inside a captured function everything recorded
+    before that line is computed first, and can be looked at."""
+    _debugpy().breakpoint()

@@ -1,0 +1,226 @@
+"""Expressions over tensors: parsed, checked against a list of what is allowed, computed on NumPy views. Nothing of the program is called.
+
+Allowed are names that the stop can see, constants, operators, comparisons, indexing, and the functions and methods listed below."""
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+MOST_ELEMENTS = 1 << 26  # of any intermediate result
+_LARGEST_POWER = 1 << 12  # bits of a Python integer raised to a power
+
+
+class Refused(ValueError):
+    """The expression is not allowed, not known, or fails; the text is for the user."""
+
+
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_UNARY: dict[type, Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+_COMPARE: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+}
+
+# Functions that only look. `np.`, `ops.`, `torch.` and the like may stand in front.
+_NUMPY = """abs all allclose any argmax argmin argsort array_equal ceil clip concatenate cos count_nonzero cumsum diff dot exp expand_dims
+    floor isclose isfinite isinf isnan log log10 log1p log2 matmul maximum mean median minimum moveaxis nanmax nanmean nanmin nonzero
+    percentile prod ptp quantile ravel reshape round shape sign sin sort sqrt square squeeze stack std sum swapaxes tanh transpose unique
+    var where""".split()
+FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _NUMPY}
+FUNCTIONS.update({
+    "len": len, "float": float, "int": int, "bool": bool, "str": str, "repr": repr, "norm": np.linalg.norm, "sorted": sorted,
+    "max": lambda a, *more, **how: max(a, *more) if more and np.ndim(a) == 0 else np.max(a, *more, **how),
+    "min": lambda a, *more, **how: min(a, *more) if more and np.ndim(a) == 0 else np.min(a, *more, **how),
+    "sigmoid": lambda a: 1 / (1 + np.exp(-np.asarray(a, np.float64))), "relu": lambda a: np.maximum(a, 0),
+})
+_PREFIXES = frozenset(("np", "numpy", "dvm", "ops", "mint", "ms", "mindspore", "torch", "F", "math"))
+METHODS = frozenset("""all any argmax argmin argsort astype clip cumsum diagonal dot flatten item max mean min nonzero prod ravel reshape
+    round squeeze std sum swapaxes tolist transpose var""".split())
+_AS_METHODS: dict[str, Callable[..., Any]] = {  # what frameworks' tensors have and NumPy's arrays have not, or spell otherwise
+    "abs": np.abs, "exp": np.exp, "isinf": np.isinf, "isnan": np.isnan, "log": np.log, "norm": np.linalg.norm, "sqrt": np.sqrt,
+    "asnumpy": lambda a: a, "cpu": lambda a: a, "detach": lambda a: a, "numpy": lambda a: a,
+    "dim": lambda a: a.ndim, "numel": lambda a: a.size, "size": lambda a: a.shape, "t": lambda a: a.T,
+    "permute": lambda a, *axes: np.transpose(a, axes), "view": lambda a, *shape: a.reshape(*shape),
+}
+ATTRIBUTES = frozenset(("shape", "dtype", "ndim", "size", "T", "nbytes", "strides", "itemsize", "real", "imag"))
+_TEXT_METHODS = frozenset(("startswith", "endswith", "lower", "upper", "strip", "keys", "values", "items", "get"))
+
+
+def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
+    """The value of an expression: an array, or a plain Python value. names: arrays and plain values; anything else is not to be in it.
+    Raises Refused."""
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise Refused(f"not an expression: {getattr(error, 'msg', error)}") from None
+    try:
+        with np.errstate(all="ignore"):
+            return _Evaluator(names).value(tree.body)
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(f"{type(error).__name__}: {error}") from None
+
+
+def names_in(expression: str) -> set[str]:
+    """The names an expression mentions; none if it cannot be parsed."""
+    try:
+        return {node.id for node in ast.walk(ast.parse(expression.strip(), mode="eval")) if isinstance(node, ast.Name)}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+
+
+class _Evaluator:
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+
+    def value(self, node: ast.AST) -> Any:
+        handler = getattr(self, "_" + type(node).__name__, None)
+        if handler is None:
+            raise Refused(f"`{ast.unparse(node)}` cannot be evaluated at a tensor line")
+        result = handler(node)
+        if isinstance(result, np.ndarray) and result.size > MOST_ELEMENTS:
+            raise Refused(f"`{ast.unparse(node)}` has {result.size:,} elements; at most {MOST_ELEMENTS:,} are computed here")
+        return result
+
+    def _Constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def _Name(self, node: ast.Name) -> Any:
+        if node.id in self._names:
+            return self._names[node.id]
+        raise Refused(f"no tensor `{node.id}` here; there are {', '.join(sorted(self._names)[:12]) or 'none'}")
+
+    def _UnaryOp(self, node: ast.UnaryOp) -> Any:
+        value = self.value(node.operand)
+        return bool(not _truth(value)) if isinstance(node.op, ast.Not) else _UNARY[type(node.op)](value)
+
+    def _BinOp(self, node: ast.BinOp) -> Any:
+        handler = _BINARY.get(type(node.op))
+        if handler is None:
+            raise Refused(f"`{ast.unparse(node)}` cannot be evaluated at a tensor line")
+        left, right = self.value(node.left), self.value(node.right)
+        _check_size(node, left, right)
+        return handler(left, right)
+
+    def _BoolOp(self, node: ast.BoolOp) -> Any:
+        value: Any = None
+        for part in node.values:
+            value = self.value(part)
+            if _truth(value) != isinstance(node.op, ast.And):
+                break
+        return value
+
+    def _Compare(self, node: ast.Compare) -> Any:
+        left = self.value(node.left)
+        result: Any = True
+        for op, part in zip(node.ops, node.comparators, strict=True):
+            right = self.value(part)
+            if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+                _check_size(node, left, right)
+            step = _COMPARE[type(op)](left, right)
+            result = step if result is True else np.logical_and(result, step)
+            left = right
+        return result
+
+    def _IfExp(self, node: ast.IfExp) -> Any:
+        return self.value(node.body if _truth(self.value(node.test)) else node.orelse)
+
+    def _Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self.value(part) for part in node.elts)
+
+    def _List(self, node: ast.List) -> Any:
+        return [self.value(part) for part in node.elts]
+
+    def _Subscript(self, node: ast.Subscript) -> Any:
+        return self.value(node.value)[self.value(node.slice)]
+
+    def _Slice(self, node: ast.Slice) -> Any:
+        return slice(*(None if part is None else self.value(part) for part in (node.lower, node.upper, node.step)))
+
+    def _Attribute(self, node: ast.Attribute) -> Any:
+        owner = self.value(node.value)
+        if isinstance(owner, (np.ndarray, np.generic)) and node.attr in ATTRIBUTES:
+            return getattr(owner, node.attr)
+        raise Refused(f"`.{node.attr}` is not among what a tensor line knows: {', '.join(sorted(ATTRIBUTES))}, and methods")
+
+    def _Call(self, node: ast.Call) -> Any:
+        function = self._function(node)
+        arguments = [self.value(part) for part in node.args]
+        keywords = {part.arg: self.value(part.value) for part in node.keywords if part.arg}
+        if any(part.arg is None for part in node.keywords) or "out" in keywords:
+            raise Refused(f"`{ast.unparse(node)}` cannot be evaluated at a tensor line")
+        _check_size(node, *arguments)
+        return function(*arguments, **keywords)
+
+    def _function(self, node: ast.Call) -> Callable[..., Any]:
+        target = node.func
+        if isinstance(target, ast.Name) and target.id in FUNCTIONS:
+            return FUNCTIONS[target.id]
+        if isinstance(target, ast.Attribute):
+            prefix = target.value
+            while isinstance(prefix, ast.Attribute):
+                prefix = prefix.value
+            if isinstance(prefix, ast.Name) and prefix.id in _PREFIXES and prefix.id not in self._names and target.attr in FUNCTIONS:
+                return FUNCTIONS[target.attr]
+            return self._method(self.value(target.value), target.attr)
+        raise Refused(f"`{ast.unparse(target)}` is not called at a tensor line; allowed: {', '.join(sorted(FUNCTIONS))}")
+
+    @staticmethod
+    def _method(owner: Any, name: str) -> Callable[..., Any]:
+        if isinstance(owner, (np.ndarray, np.generic)):
+            if name in METHODS and hasattr(owner, name):
+                return getattr(owner, name)
+            if name in _AS_METHODS:
+                return lambda *a, **k: _AS_METHODS[name](owner, *a, **k)
+        elif type(owner) in (str, dict) and name in _TEXT_METHODS:
+            return getattr(owner, name)
+        raise Refused(f"`.{name}()` is not called at a tensor line; allowed: {', '.join(sorted({*METHODS, *_AS_METHODS}))}")
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, np.ndarray) and value.size != 1:
+        raise Refused(f"a tensor of shape {list(value.shape)} is neither true nor false; say .any() or .all()")
+    return bool(value)
+
+
+def _check_size(node: ast.AST, *operands: Any) -> None:
+    """Refuses what would be too large before it is computed."""
+    shapes = [np.shape(operand) for operand in operands if isinstance(operand, np.ndarray)]
+    called = getattr(node, "func", None)
+    matrix = isinstance(getattr(node, "op", None), ast.MatMult) or getattr(called, "attr", getattr(called, "id", "")) in ("dot", "matmul")
+    if len(shapes) > 1:
+        try:
+            if matrix:
+                size = math.prod(shapes[0][:-1]) * math.prod((*shapes[1][:-2], *shapes[1][-1:]))
+            else:
+                size = math.prod(np.broadcast_shapes(*shapes))
+        except ValueError:
+            return  # these do not broadcast: the operation itself says so
+        if size > MOST_ELEMENTS:
+            raise Refused(f"`{ast.unparse(node)}` would have {size:,} elements; at most {MOST_ELEMENTS:,} are computed here")
+    if shapes or not isinstance(node, ast.BinOp):
+        return
+    left, right = operands
+    if isinstance(node.op, ast.Pow) and isinstance(left, int) and isinstance(right, int) and left.bit_length() * right > _LARGEST_POWER:
+        raise Refused(f"`{ast.unparse(node)}` is too large a number")
+    if isinstance(node.op, ast.Mult) and not all(isinstance(side, (int, float, complex, np.generic)) for side in (left, right)):
+        raise Refused(f"`{ast.unparse(node)}` repeats a sequence")
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a Python value may be looked at in an expression: numbers, texts, and small containers of them."""
+    if value is None or type(value) in (bool, int, float, complex, str, bytes) or isinstance(value, np.generic):
+        return True
+    if type(value) in (tuple, list) and len(value) <= 64:
+        return all(is_plain(item) for item in value)
+    return type(value) is dict and len(value) <= 64 and all(type(k) is str and is_plain(v) for k, v in value.items())

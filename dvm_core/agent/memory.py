@@ -1,0 +1,68 @@
+"""The memory view's data: which buffers lived when, and where the peak was."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .commands import Answer, Arguments, CommandError, command
+from .places import place
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+@command("memory")
+def memory(session: Session, arguments: Arguments) -> Answer:
+    """Buffers alive in steps a..b (default: all that the log holds), the peak over them, and the process's copy counters.
+
+    The log is bounded and records from the first request on."""
+    _core.memory_log(True)
+    steps = arguments.get("steps")
+    if steps is not None and not (isinstance(steps, list) and len(steps) == 2 and all(isinstance(s, int) for s in steps)):
+        raise CommandError(f"steps is {steps!r}; it must be the first and the last step")
+    events = _core.memory_events()
+    if steps is not None:
+        events = [event for event in events if _alive_in(event, events, *steps)]
+    stats = _core.stats()
+    return {"buffers": [_buffer(event) for event in events], "peak": peak(events), "step": session.step(),
+            "copies": stats.get("copies", 0), "copiesAvoided": stats.get("copies_avoided", 0),
+            "bytesLive": stats.get("bytes_live", 0), "bytesPeak": stats.get("bytes_peak", 0)}
+
+
+def _alive_in(event: dict[str, Any], events: list[dict[str, Any]], first: int, last: int) -> bool:
+    if event["step"] > last:
+        return False
+    if event["step"] >= first or event["freed"] < 0:
+        return True
+    begun = min((e["born"] for e in events if e["step"] >= first), default=0)
+    return event["freed"] >= begun
+
+
+def _buffer(event: dict[str, Any]) -> Answer:
+    where = place(event["place"])
+    told = {key: event[key] for key in ("id", "name", "bytes", "address", "step", "born", "program", "instruction")}
+    told.update({"class": event["cls"], "reuses": event["reuse"], "freed": event["freed"] if event["freed"] >= 0 else None,
+                 "inPlaceOf": event["in_place_of"], "bornNs": event["born_ns"], "freedNs": event["freed_ns"]})
+    if where.path:
+        told["place"] = where.message()
+    return told
+
+
+def peak(events: list[dict[str, Any]]) -> Answer:
+    """The moment (counter over instructions run) with the most bytes alive, and the place of the largest buffer alive then."""
+    changes: dict[int, int] = {}
+    for event in events:
+        changes[event["born"]] = changes.get(event["born"], 0) + event["bytes"]
+        if event["freed"] >= 0:
+            changes[event["freed"]] = changes.get(event["freed"], 0) - event["bytes"]
+    live = most = at = 0
+    for moment in sorted(changes):
+        live += changes[moment]
+        if live > most:
+            most, at = live, moment
+    alive = [e for e in events if e["born"] <= at and (e["freed"] < 0 or e["freed"] > at) and e["place"]]
+    largest = max(alive, key=lambda e: e["bytes"], default=None)
+    told: Answer = {"bytes": most, "at": at}
+    if largest is not None:
+        told["place"] = {**place(largest["place"]).message(), "name": largest["name"]}
+    return told

@@ -1,0 +1,77 @@
+"""What the user calls a value: the variable it was assigned to, else the expression that made it."""
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from .. import _core
+from ..frontends import names
+from .places import Place, Texts
+
+_LONGEST = 40  # characters of an expression that stands for a name
+
+
+def of_program(program: Any) -> dict[int, str]:
+    """Instruction index -> the variable's name, for those values that were given one."""
+    found = _from_source(program.id)
+    found.update({i.index: i.value_name for i in program.instructions if i.value_name})
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _from_source(number: int) -> dict[int, str]:
+    # Once per program: its places never change, the text on disk may.
+    return names.names_for_program(_core.program(number))
+
+
+def of_places(places: list[int]) -> dict[int, str]:
+    """The same for values in the order they were recorded."""
+    return names.names_for_places(places)
+
+
+def expression(where: Place, texts: Texts) -> str:
+    """The expression's own text in parentheses, "" if it is long, of several lines or unknown."""
+    if not where.path or where.backward or where.end_line not in (0, where.line) or not 0 < where.column < where.end_column:
+        return ""
+    text = texts.raw_line(where.path, where.line)
+    units = text.encode("utf-16-le")  # columns count UTF-16 code units
+    part = units[2 * (where.column - 1):2 * (where.end_column - 1)].decode("utf-16-le", "ignore").strip()
+    return f"({part})" if 0 < len(part) <= _LONGEST else ""
+
+
+_CHILDREN = ("_params", "_parameters", "_cells", "_modules", "_buffers")  # where MindSpore and PyTorch keep what `self.name` finds
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """`owner.name` read without running any of its code; None if it is computed."""
+    try:
+        own = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return None
+    if name in own:
+        return own[name]
+    for children in _CHILDREN:
+        found = own.get(children)
+        if isinstance(found, dict) and name in found:
+            return found[name]
+    return None
+
+
+def chains(tree: Any, variables: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """(text, value) of the names and `a.b.c` chains in an expression's tree that start at one of the variables."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in variables:
+            yield node.id, variables[node.id]
+        elif isinstance(node, ast.Attribute):
+            path, root = [node.attr], node.value
+            while isinstance(root, ast.Attribute):
+                path.append(root.attr)
+                root = root.value
+            if isinstance(root, ast.Name) and root.id in variables:
+                value = variables[root.id]
+                for part in reversed(path):
+                    value = attribute(value, part)
+                if value is not None:
+                    yield ".".join([root.id, *reversed(path)]), value

@@ -1,0 +1,110 @@
+"""Places of instructions as the editor knows them: which file, which statement, which text."""
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import os
+import re
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+from .. import _core, _library_prefixes
+from ..hotreload import SourceBook
+
+LIBRARIES = tuple(_library_prefixes())  # files under these are no user code
+_DRIVE = re.compile(r"[a-z]:")
+
+
+@functools.lru_cache(maxsize=4096)
+def real(path: str) -> str:
+    """The one spelling under which paths are compared: links resolved, a drive letter in upper case."""
+    path = os.path.realpath(path)
+    return path[0].upper() + path[1:] if _DRIVE.match(path) else path
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an instruction comes from. `path` as the running code has it; the lines are 0 for an instruction without a place."""
+    path: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+    function: str
+    backward: bool
+
+    def message(self) -> dict[str, Any]:
+        """As the wire carries it."""
+        return {"path": self.path, "line": self.line, "function": self.function, "backward": self.backward}
+
+    @property
+    def real(self) -> str:
+        return real(self.path) if self.path else ""
+
+
+@functools.lru_cache(maxsize=65536)
+def place(number: int) -> Place:
+    """The place with that id; places are interned and never change."""
+    return Place(*_core.place_info(number)) if number else Place("", 0, 0, 0, 0, "", False)
+
+
+def is_user_code(filename: str) -> bool:
+    return not filename.startswith(LIBRARIES)
+
+
+def qualname(code: CodeType) -> str:
+    """As places name functions; Python 3.10 knows only the plain name."""
+    return getattr(code, "co_qualname", code.co_name)
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of user code, from `frame` outwards."""
+    while frame is not None and not is_user_code(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+class Texts:
+    """Lines and statements of source files, in the version that is in force."""
+
+    def __init__(self, book: SourceBook) -> None:
+        self._book = book
+        self._spans: dict[str, tuple[str, list[tuple[int, int]]]] = {}  # path -> (text they were made from, spans)
+
+    def line(self, path: str, number: int) -> str:
+        """A line without its indentation, "" if there is none."""
+        return self.raw_line(path, number).strip()
+
+    def raw_line(self, path: str, number: int) -> str:
+        text = self._book.get(path)
+        if text is None:
+            return linecache.getline(path, number)
+        lines = text.split("\n")
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    def span(self, path: str, line: int) -> tuple[int, int]:
+        """First and last line of the statement that line belongs to; of a compound one only its head. (line, line) if unknown."""
+        text = self._book.get(path)
+        if text is None:
+            text = "".join(linecache.getlines(path))
+        known = self._spans.get(path)
+        if known is None or known[0] is not text:
+            known = self._spans[path] = text, _statement_spans(text)
+        inside = [span for span in known[1] if span[0] <= line <= span[1]]
+        return min(inside, key=lambda span: span[1] - span[0], default=(line, line))
+
+
+def _statement_spans(text: str) -> list[tuple[int, int]]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    spans = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
+            spans.append((node.lineno, max(node.lineno, last)))
+    return [span for span in spans if span[0] != span[1]]  # the others are their own span

@@ -1,0 +1,190 @@
+"""Everything that touches pydevd, the engine inside debugpy: stopping a thread in place, joining a stop, hiding our own files.
+
+pydevd has no public interface for this. Each internal used is looked up through `_need`, which says what is missing and in which version,
+and tests/python/test_agent_pydevd.py exercises every one of them; debugpy's version is pinned in pyproject.toml.
+
+A thread is suspended the way pydevd's own `trigger_exception_handler` does it: mark the thread, then enter pydevd's wait loop on that very
+thread with the user's frame. Stepping, evaluating and continuing work from there as from any stop."""
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_OURS = os.path.dirname(_HERE) + os.sep  # the whole package: a step never lands in it, a stack never shows it
+
+
+class Incompatible(RuntimeError):
+    """This debugpy lacks something that a stop needs."""
+
+
+def _need(thing: Any, *names: str) -> Any:
+    """`thing.a.b` for names a, b. Raises Incompatible."""
+    for name in names:
+        try:
+            thing = getattr(thing, name)
+        except AttributeError:
+            version = getattr(sys.modules.get("debugpy"), "__version__", "?")
+            raise Incompatible(f"debugpy {version} has no {getattr(thing, '__name__', type(thing).__name__)}.{name}: "
+                               "stops in the tensor engine need debugpy 1.8.22") from None
+    return thing
+
+
+def _module(name: str) -> Any:
+    module = sys.modules.get(name)
+    if module is None:
+        __import__(name)
+        module = sys.modules[name]
+    return module
+
+
+def debugger() -> Any:
+    """pydevd's object for this process, None while no debugpy client is attached."""
+    constants = sys.modules.get("_pydevd_bundle.pydevd_constants")
+    if constants is None:
+        return None
+    found = _need(constants, "get_global_debugger")()
+    return found if found is not None and _need(found, "is_attached")() else None
+
+
+def attached() -> bool:
+    return debugger() is not None
+
+
+# ---- once per session --------------------------------------------------------------------------------------------------------------
+def prepare() -> None:
+    """Makes pydevd answer at once and pass over our files. Cheap to repeat; does nothing without pydevd."""
+    pydevd = debugger()
+    if pydevd is not None:
+        _no_delay(pydevd)
+        _hide_files(pydevd)
+
+
+def _no_delay(pydevd: Any) -> None:
+    # pydevd writes header and body of a reply in two sends; the second then waits 40 ms for the other side's acknowledgement.
+    sock = getattr(getattr(pydevd, "writer", None), "sock", None)
+    if isinstance(sock, socket.socket):
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            pass
+
+
+def _hide_files(pydevd: Any) -> None:
+    """Adds our directory to the prefixes pydevd takes for its own files."""
+    known = _need(pydevd, "dont_trace_external_files")
+    starts, ends = getattr(known, "start_patterns", ()), getattr(known, "end_patterns", ())
+    if _OURS in starts:
+        return
+    api = _need(_module("_pydevd_bundle.pydevd_api"), "PyDevdAPI")()
+    _need(api, "set_dont_trace_start_end_patterns")(pydevd, (*starts, _OURS), ends)
+    # What was classified before, while this module's frames ran as user code, must be looked at again.
+    _need(pydevd, "clear_dont_trace_start_end_patterns_caches")()
+
+
+def code_changed() -> None:
+    """After `__code__` was swapped: skip caches are dropped and breakpoints armed in the new code."""
+    pydevd = debugger()
+    if pydevd is not None:
+        _need(pydevd, "on_breakpoints_changed")()
+
+
+# ---- frames and states ---------------------------------------------------------------------------------------------------------------
+def top_user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame, from `frame` outwards, that a stop may show on top; outside of pydevd the innermost that is not ours.
+
+    A frame that pydevd filters out will not do: the next step from it would be lost."""
+    pydevd = debugger()
+    here = frame
+    while here is not None:
+        if not here.f_code.co_filename.startswith((_OURS, "<frozen")) and (pydevd is None or _shown(pydevd, here)):
+            return here
+        here = here.f_back
+    return None
+
+
+def _shown(pydevd: Any, frame: FrameType) -> bool:
+    kind = _need(pydevd, "get_file_type")(frame)
+    name = frame.f_code.co_filename
+    if kind is not None and not (kind == _need(pydevd, "LIB_FILE") and _need(pydevd, "in_project_scope")(frame, name)):
+        return False
+    return not (_need(pydevd, "is_files_filter_enabled") and _need(pydevd, "apply_files_filter")(frame, name, False))
+
+
+def _info(thread: threading.Thread | None = None) -> Any:
+    return getattr(thread or threading.current_thread(), "additional_info", None)
+
+
+def inside_debugger() -> bool:
+    """Whether this thread runs code on pydevd's behalf: a condition, or an expression evaluated at a stop. It cannot stop again there."""
+    info = _info()
+    return attached() and info is not None and bool(_need(info, "is_tracing") or _need(info, "is_in_wait_loop"))
+
+
+def is_suspended(ident: int) -> bool:
+    """Whether that thread sits in pydevd's wait loop."""
+    for thread in threading.enumerate():
+        if thread.ident == ident:
+            info = _info(thread)
+            return attached() and info is not None and bool(_need(info, "is_in_wait_loop"))
+    return False
+
+
+# ---- stopping ------------------------------------------------------------------------------------------------------------------------
+def suspend_here(frame: FrameType) -> None:
+    """Blocks the calling thread in pydevd's wait loop with `frame` on top, until the client continues or steps it.
+
+    The client gets `stopped` for it with reason breakpoint; other Python threads are stopped, too. Raises Incompatible."""
+    pydevd = debugger()
+    if pydevd is None:
+        raise Incompatible("no Python debugger is attached")
+    reason = _need(_module("_pydevd_bundle.pydevd_comm_constants"), "CMD_SET_BREAK")
+    thread = threading.current_thread()
+    _need(pydevd, "set_additional_thread_info")(thread)
+    with _untraced(pydevd, thread):
+        _need(pydevd, "set_suspend")(thread, reason, suspend_other_threads=True)
+        _need(pydevd, "do_wait_suspend")(thread, frame, "line", None)
+
+
+def join(frame: FrameType | None) -> bool:
+    """Enters the wait loop if pydevd wants this thread stopped already (pause, or another thread's stop) and no trace event will come
+    to do it. No second `stopped` goes out. False if it is not wanted."""
+    pydevd = debugger()
+    user = top_user_frame(frame)
+    if pydevd is None or user is None:
+        return False
+    thread = threading.current_thread()
+    info = _need(pydevd, "set_additional_thread_info")(thread)
+    suspended = _need(_module("_pydevd_bundle.pydevd_constants"), "STATE_SUSPEND")
+    if _need(info, "pydev_state") != suspended or _need(info, "is_tracing") or _need(info, "is_in_wait_loop"):
+        return False
+    with _untraced(pydevd, thread):
+        _need(pydevd, "do_wait_suspend")(thread, user, "line", None)
+    return True
+
+
+class _untraced:
+    """pydevd's tracing of this thread is off inside; on the way out a step the client asked for turns it on again."""
+
+    def __init__(self, pydevd: Any, thread: threading.Thread) -> None:
+        self._pydevd, self._info = pydevd, _info(thread)
+        self._monitoring: Any = None
+        self._saved: Any = None
+
+    def __enter__(self) -> None:
+        _need(self._info, "is_tracing")
+        if _need(_module("_pydevd_bundle.pydevd_constants"), "PYDEVD_USE_SYS_MONITORING"):  # Python 3.12 and later
+            self._monitoring = _need(_module("_pydevd_sys_monitoring.pydevd_sys_monitoring"))
+            self._saved = _need(self._monitoring, "suspend_current_thread_tracing")()
+        self._info.is_tracing += 1
+
+    def __exit__(self, *error: Any) -> None:
+        if self._monitoring is None and _need(self._info, "pydev_step_cmd") != -1:
+            _need(self._pydevd, "enable_tracing")()
+        self._info.is_tracing -= 1
+        if self._monitoring is not None and self._saved:
+            _need(self._monitoring, "resume_current_thread_tracing")()

@@ -1,0 +1,37 @@
+"""Hot reload on the wire: the commands, and what a reload needs to know of this process."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import _core, hotreload
+from ..frontends import capture, reloadable
+from . import python_stop
+from .commands import Arguments, Reply, command, need
+from .connection import hidden_thread
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+def make_reloader(session: Session, book: hotreload.SourceBook) -> hotreload.Reloader:
+    """The session's reloader; what it has to tell after its answers becomes `reload` events."""
+    host = hotreload.Host(reloadable, _core.programs, step=reloadable.step, stopped=lambda: session.stops.looking,
+                          capturing=lambda: bool(capture.captures()), swapped=lambda path: python_stop.code_changed())
+
+    def news(report: hotreload.Report) -> None:
+        session.connection.event("reload", **report.message())
+
+    return hotreload.Reloader(book, host, news, lambda run: hidden_thread(run, "dvm-reload"))
+
+
+@command("reload", later=True)
+def reload(session: Session, arguments: Arguments, reply: Reply) -> None:
+    """path; text: the new text, default what is on disk. Answered when the new code is in force, or refused, or waits for the call that
+    the program is stopped in."""
+    path = need(arguments, "path", str)
+    session.reloader.reload(path, need(arguments, "text", str, None), lambda report: reply(report.message()))
+
+
+@command("undoReload", later=True)
+def undo_reload(session: Session, arguments: Arguments, reply: Reply) -> None:
+    session.reloader.undo(lambda report: reply(report.message()))

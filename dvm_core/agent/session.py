@@ -1,0 +1,172 @@
+"""One debugging session in the debuggee: everything the agent holds, from hello to the end of the connection."""
+from __future__ import annotations
+
+import collections
+import os
+import threading
+import time
+from typing import Any
+
+from .. import _core, devices
+from ..frontends import capture, notices, reloadable
+from ..hotreload import SourceBook
+from . import breakpoints, commands, memory, programs, python_stop, reload, tensors, watches  # noqa: F401 - each declares its commands
+from .commands import Answer, Arguments, CommandError, command
+from .connection import TICK, Connection
+from .places import LIBRARIES, Texts
+from .stops import Stops
+
+_CHECKS = {"nan": 1, "inf": 2}  # filter -> bit of _core.set_check
+_SETTINGS: dict[str, Any] = {"capture": "breakpoint", "sampleEvery": 100, "snapshotMaxBytes": 1 << 20, "snapshotTimeoutMs": 100}
+
+
+class Session:
+    """Made when the connection is there; its parts live as long as it does. The source book outlives it: texts in force stay known."""
+
+    def __init__(self, connection: Connection, book: SourceBook | None = None) -> None:
+        self.connection = connection
+        self.settings = dict(_SETTINGS)
+        self.book = book or SourceBook(LIBRARIES)
+        self.texts = Texts(self.book)
+        self.references = tensors.References()
+        self.breakpoints = breakpoints.Breakpoints(self)
+        self.watches = watches.Watches(self)
+        self.stops = Stops(self)
+        self.reloader = reload.make_reloader(self, self.book)
+        self.rank = int(os.environ.get("RANK_ID") or os.environ.get("RANK") or 0)
+        self._hooks = 0
+        self._events: collections.deque[dict[str, Any]] = collections.deque()
+        self._checks = 0
+        self._last_tick = 0.0
+        self._last_launches = -1
+        self._prepared = False
+
+    # ---- life --------------------------------------------------------------------------------------------------------------------------
+    def start(self) -> None:
+        self.book.scan()
+        connection = self.connection
+        connection.on_message = lambda message: commands.run(self, message, connection.send)
+        connection.on_tick, connection.on_events, connection.on_gone = self._tick, self._poll, self.end
+        connection.events_fd = _core.event_fd()
+        notices.add_sink(self._notice_sink)
+        _core.set_program_handler(self._new_program)
+        _core.set_stop_handler(self.stops.handler)
+        connection.start()
+
+    def end(self) -> None:
+        """The debugger has gone: no hook, no check and no stop is left behind, and the program runs on."""
+        self.stops.release_all()
+        self.breakpoints.clear()
+        self.watches.clear()
+        self.set_filters([])
+        _core.set_program_handler(None)
+        _core.set_stop_handler(None)
+        _core.clear_hooks()
+        notices.remove_sink(self._notice_sink)
+
+    # ---- for the parts -----------------------------------------------------------------------------------------------------------------
+    def new_hook(self) -> int:
+        self._hooks += 1
+        return self._hooks
+
+    def serves(self, thread: int) -> bool:
+        """Whether that thread is the agent's own."""
+        return self.connection.thread is not None and self.connection.thread.ident == thread
+
+    @staticmethod
+    def active_capture() -> Any:
+        return capture.active()
+
+    @staticmethod
+    def captures(ident: int) -> list[Any]:
+        return capture.captures().get(ident, [])
+
+    @staticmethod
+    def step() -> int:
+        return reloadable.step()
+
+    def notice(self, text: str, *, path: str = "", line: int = 0, category: str = "notice") -> None:
+        self.connection.event("notice", text=text, path=path, line=line, category=category)
+
+    def _notice_sink(self, notice: dict[str, Any]) -> None:
+        self.later("notice", **notice)
+
+    def later(self, name: str, **fields: Any) -> None:
+        """An event from the training thread, which must not wait for a socket: sent with the next tick, or before the next stop."""
+        self._events.append({"ev": name, **fields})
+
+    def flush_events(self) -> None:
+        while self._events:
+            self.connection.send(self._events.popleft())
+
+    def set_filters(self, names: list[str]) -> Answer:
+        unknown = [name for name in names if name not in _CHECKS]
+        self._checks = sum({_CHECKS[name] for name in names if name in _CHECKS})
+        _core.set_check(self._checks)
+        return {"unknown": unknown}
+
+    # ---- the core's calls ----------------------------------------------------------------------------------------------------------------
+    def _new_program(self, program: Any) -> None:
+        """On the capturing thread, before the program's first launch. Never raises."""
+        try:
+            active = capture.active()
+            self.breakpoints.new_program(program, active is not None and active.mode == "graph")
+            self.watches.new_program(program)
+            self.later("program", id=program.id, name=program.name, backward=program.backward, instructions=len(program.instructions),
+                       areas=len(program.areas))
+        except Exception as error:
+            text = f"a new program could not be prepared for debugging: {type(error).__name__}: {error}"
+            self.later("notice", text=text, path="", line=0, category="error")
+
+    def _poll(self) -> None:
+        for event in _core.poll_events():
+            if event["kind"] == "dropped":
+                self.connection.event("dropped", count=event["count"])
+                continue
+            told = self.watches.snapshot(event)
+            if told is not None:
+                self.connection.event("snapshot", **told)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now - self._last_tick < TICK:
+            return
+        self._last_tick = now
+        self.flush_events()
+        self.book.scan()
+        self.stops.look()
+        if python_stop.attached() != self._prepared:
+            self._prepared = not self._prepared
+            self._prepare_python()
+        launches = _core.stats()["launches"]
+        if launches != self._last_launches:
+            self._last_launches = launches
+            self.connection.event("step", step=self.step(), launches=launches)
+
+    def _prepare_python(self) -> None:
+        try:
+            python_stop.prepare()
+        except python_stop.Incompatible as error:
+            self.notice(str(error), category="error")
+
+
+@command("configure")
+def configure(session: Session, arguments: Arguments) -> Answer:
+    """The settings of the `dvm` object in the launch configuration; those that are not the agent's business are passed over."""
+    for name, value in arguments.items():
+        if name in session.settings and type(value) is type(session.settings[name]):
+            session.settings[name] = value
+    device = arguments.get("device")
+    if isinstance(device, str) and device:
+        try:
+            devices.set_device(device)
+        except devices.DeviceError as error:
+            raise CommandError(str(error)) from None
+    return {}
+
+
+@command("detach")
+def detach(session: Session, arguments: Arguments) -> Answer:
+    """The session ends, the process runs on, also one that the debugger launched."""
+    threading.Timer(0.05, session.connection.close).start()  # after the answer is out
+    return {}

@@ -1,0 +1,300 @@
+"""Stops: what stands still, for how long, and what a step does. One at a time in the process; each has an epoch."""
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from . import explain, python_stop
+from .commands import Answer, Arguments, CommandError, Reply, command, need
+from .evaluate import Refused, evaluate
+from .lookup import Names
+from .places import Place, place, user_frame
+from .views import CaptureView, LaunchView
+
+if TYPE_CHECKING:
+    from .breakpoints import Point
+    from .session import Session
+
+_JOIN = 0.05  # seconds between looks whether pydevd wants a thread that waits for its turn to stop
+
+
+@dataclass
+class Stop:
+    """A stop that the user may be looking at. joined: the thread sits in pydevd; else it waits here for `go`."""
+    epoch: int
+    thread: int
+    view: Any
+    launch: Any = None  # None: Python's own stop inside a captured call
+    joined: bool = False
+    frame_ref: int = 0
+    released: threading.Event = field(default_factory=threading.Event)
+
+
+class Stops:
+    """The stop handler, and the stop that is current."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.current: Stop | None = None
+        self.epoch = 0
+        self.python_paused = 0  # ident of a thread that pydevd stopped by itself, 0 if none
+        self._turn = threading.Lock()  # held by the thread that stands at a VM stop
+        self._busy = threading.RLock()  # held while the launch is advanced, or its stop ends
+        self._passed: tuple[int, int] | None = None  # (launch, instruction) a step has shown already
+        self.enabled = True
+
+    def require(self) -> Stop:
+        """The current stop. Raises CommandError if there is none."""
+        if self.current is None:
+            raise CommandError("the tensor program is running: this needs a stop on a tensor line")
+        return self.current
+
+    @property
+    def looking(self) -> bool:
+        """Whether the user has the program stopped, by either engine."""
+        return (self.current is not None) or bool(self.python_paused)
+
+    # ---- the handler: on the launching thread, GIL held ---------------------------------------------------------------------------------
+    def handler(self, launch: Any, instruction: int, reason: str, hooks: tuple[int, ...]) -> None:
+        """Never raises: an exception would end the user's launch."""
+        try:
+            self._handle(launch, instruction, reason, hooks)
+        except Exception as error:
+            self._session.notice(f"a stop failed inside the debugger: {type(error).__name__}: {error}", category="error")
+
+    def _handle(self, launch: Any, instruction: int, reason: str, hooks: tuple[int, ...]) -> None:
+        thread = threading.get_ident()
+        if not self.enabled or self._session.serves(thread) or python_stop.inside_debugger():
+            return  # a flush on the debugger's own behalf
+        if reason == "hook" and self._passed == (launch.number, instruction):
+            return
+        frame = user_frame(sys._getframe())
+        view = LaunchView(launch, instruction, self._session.active_capture(), self._session.texts, frame)
+        points = self._session.breakpoints.at(hooks) if reason == "hook" else []
+        hit = self._stopping(points, view)
+        if reason == "hook" and not hit:
+            return
+        kind = reason if reason != "hook" else "instruction" if all(point.instruction is not None for point in hit) else "breakpoint"
+        while not self._turn.acquire(timeout=_JOIN):
+            python_stop.join(frame)  # another thread stands: this one may have to as well
+        try:
+            self._stand(Stop(self._next_epoch(), thread, view, launch), kind, [point.id for point in hit], frame)
+        finally:
+            self._turn.release()
+
+    def _stopping(self, points: list[Point], view: LaunchView) -> list[Point]:
+        """Those of the breakpoints whose conditions are met."""
+        names = Names(view, self._session)
+        where = view.place
+
+        def tell(text: str) -> None:
+            self._session.notice(text, path=where.path, line=where.line, category="logpoint")
+
+        return [point for point in points if point.gate.stops(lambda text: evaluate(text, names), tell)]
+
+    def _next_epoch(self) -> int:
+        self.epoch += 1
+        return self.epoch
+
+    def _stand(self, stop: Stop, kind: str, points: list[int], frame: FrameType | None) -> None:
+        """Announces the stop and holds this thread until it is over."""
+        self._session.references.clear()
+        text = self._why(kind, stop.view) if kind in ("nan", "inf") else ""
+        top = python_stop.top_user_frame(frame)
+        stop.joined = python_stop.attached() and top is not None
+        self.current = stop
+        self._announce(stop, kind, points, text)
+        try:
+            if stop.joined and top is not None:
+                python_stop.suspend_here(top)
+            else:
+                stop.released.wait()
+        except python_stop.Incompatible as error:
+            self._session.notice(str(error), category="error")
+            stop.joined = False
+            stop.released.wait()
+        finally:
+            with self._busy:  # a step may still be running; the launch goes on only after it
+                self._over(stop)
+
+    def _announce(self, stop: Stop, reason: str, points: list[int], text: str = "") -> None:
+        self._session.flush_events()
+        self._session.connection.event("vmstop", epoch=stop.epoch, reason=reason, bp=points, thread=stop.thread, text=text,
+                                       FRAME=self.frame(stop))
+
+    def _why(self, kind: str, view: LaunchView) -> str:
+        instruction = view.instructions[view.at]
+        result = view.value(len(view.inputs) + view.at)
+        return explain.explain(kind, instruction.opcode, instruction.name, result, view.operands(view.at), tuple(instruction.attrs))
+
+    def _over(self, stop: Stop) -> None:
+        if self.current is stop:
+            self.current = None
+            self._session.references.clear()
+
+    # ---- from the adapter --------------------------------------------------------------------------------------------------------------
+    def frame(self, stop: Stop) -> Answer:
+        """FRAME of the wire, under the path the editor knows the file by."""
+        told = stop.view.frame()
+        told["path"] = self._session.breakpoints.given_path(told["path"])
+        return {**told, "ref": stop.epoch}
+
+    def go(self) -> None:
+        """The stop is over. A thread inside pydevd leaves when debugpy lets it."""
+        stop = self.current
+        if stop is not None:
+            self._over(stop)
+            stop.released.set()
+
+    def release_all(self) -> None:
+        """The debugger has gone: nobody will let anything go any more."""
+        self.enabled = False
+        self.go()
+        self.python_paused = 0
+
+    def python_stopped(self, ident: int) -> Answer | None:
+        """Python stands by itself. Inside a captured call, what was recorded so far is run, and the line is described."""
+        frame = user_frame(sys._current_frames().get(ident))
+        captures = self._session.captures(ident)
+        self.python_paused = ident
+        if self.current is not None and self.current.thread == ident and self.current.launch is not None:
+            return self.frame(self.current)
+        if frame is None or not captures:
+            return None
+        capture = captures[-1]
+        capture.flush_all()
+        self._session.references.clear()
+        self.current = Stop(self._next_epoch(), ident, CaptureView(capture, self._session.texts, frame), joined=True)
+        return self.frame(self.current)
+
+    def look(self) -> None:
+        """From time to time: a stop of Python's ends without a word to us."""
+        if self.python_paused and not python_stop.is_suspended(self.python_paused):
+            self.python_paused = 0
+            if self.current is not None and self.current.launch is None:
+                self._over(self.current)
+
+    # ---- steps of the VM: on the agent's thread, while the launching thread stands --------------------------------------------------
+    def step(self, kind: str) -> None:
+        """Advances the launch and announces where it stands then, or that it has ended."""
+        with self._busy:
+            stop = self.require()
+            if stop.launch is None:
+                raise CommandError("Python stands on this line, not the tensor program: the step is Python's")
+            self._session.references.clear()
+            reached, points = self._advance(stop.view, _TARGETS[kind](stop.view))
+            if reached >= len(stop.view.instructions):
+                self._session.connection.event("vmdone")
+                self._over(stop)
+                stop.released.set()
+                return
+            stop.view.at = reached
+            stop.epoch = self._next_epoch()
+            self._passed = (stop.launch.number, reached)
+            self._announce(stop, "breakpoint" if points else "step", points)
+
+    def _advance(self, view: LaunchView, target: int) -> tuple[int, list[int]]:
+        """Runs up to `target`, or to a breakpoint before it that stops. (instruction reached, ids of those breakpoints)."""
+        launch = view.launch
+        if launch.done:
+            return len(view.instructions), []
+        for index in range(launch.next + 1, target):
+            points = self._session.breakpoints.on(view.program.id, index)
+            if points:
+                launch.run_until(index)
+                view.at = index
+                hit = self._stopping(points, view)
+                if hit:
+                    return index, [point.id for point in hit]
+        launch.run_until(target)
+        return target, []
+
+
+def _next_instruction(view: LaunchView) -> int:
+    return view.launch.next + 1
+
+
+def _next_line(view: LaunchView) -> int:
+    def statement(where: Place) -> tuple[object, ...]:
+        return where.path, view.texts.span(where.path, where.line), where.backward
+
+    here = statement(view.place)
+    return _first_after(view, lambda there: statement(there) != here)
+
+
+def _out_of_function(view: LaunchView) -> int:
+    here = view.place
+    return _first_after(view, lambda there: (there.path, there.function) != (here.path, here.function))
+
+
+def _first_after(view: LaunchView, differs: Any) -> int:
+    for index in range(view.launch.next + 1, len(view.instructions)):
+        number = view.instructions[index].place
+        if number and differs(place(number)):
+            return index
+    return len(view.instructions)
+
+
+_TARGETS = {"instruction": _next_instruction, "line": _next_line, "out": _out_of_function}
+
+
+@command("pythonStop")
+def python_stopped(session: Session, arguments: Arguments) -> Answer:
+    """thread: ident, default the main thread."""
+    ident = need(arguments, "thread", int, threading.main_thread().ident)
+    return {"tensor": session.stops.python_stopped(ident)}
+
+
+@command("frames")
+def frames(session: Session, arguments: Arguments) -> Answer:
+    stop = session.stops.current
+    return {"tensor": session.stops.frame(stop) if stop is not None else None}
+
+
+@command("step", later=True)
+def step(session: Session, arguments: Arguments, reply: Reply) -> None:
+    kind = need(arguments, "kind", str)
+    if kind not in _TARGETS:
+        raise CommandError(f"there is no step {kind!r}; there are {', '.join(_TARGETS)}")
+    if session.stops.require().launch is None:
+        raise CommandError("Python stands on this line, not the tensor program: the step is Python's")
+    reply({})  # first: the event that follows belongs to what happens next
+    try:
+        session.stops.step(kind)
+    except Exception as error:
+        # The launch itself will raise it for the user when it goes on.
+        session.notice(f"the step failed: {error}", category="error")
+        session.connection.event("vmdone")
+
+
+@command("go")
+def go(session: Session, arguments: Arguments) -> Answer:
+    session.stops.go()
+    return {}
+
+
+@command("filters")
+def filters(session: Session, arguments: Arguments) -> Answer:
+    """Numeric checks on every float result; none set costs nothing."""
+    return session.set_filters(need(arguments, "names", list))
+
+
+@command("evaluate")
+def evaluate_at_stop(session: Session, arguments: Arguments) -> Answer:
+    """A tensor, or {"result": text} for a number or a text."""
+    stop = session.stops.require()
+    expression = need(arguments, "expression", str)
+    names = Names(stop.view, session)
+    listed = names.tensor(expression.strip())
+    if listed is None:
+        try:
+            value = evaluate(expression, names)
+        except Refused as error:
+            raise CommandError(str(error)) from None
+        listed = names.as_tensor(expression.strip(), value)
+        if listed is None:
+            return {"result": str(value)}
+    return {**listed.describe(with_stats=True), "ref": session.references.add(listed)}

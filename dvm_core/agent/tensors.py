@@ -1,0 +1,162 @@
+"""The tensors of a stop: what each is, by reference, until the program goes on."""
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import devices, dtypes
+from . import values
+from .commands import Answer, Arguments, CommandError, command, need
+from .places import Place
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_LISTED_BYTES = 16 << 20  # a tensor larger than this has no statistics in a list: they are a request of their own
+_LISTED_SECONDS = 0.1  # nor has one whose turn comes later than this
+
+
+@dataclass
+class Tensor:
+    """One tensor of a stop. `array` gives a read-only view of its values now, None if they are not in memory."""
+    name: str
+    dtype: int  # code of native/types.h
+    shape: tuple[int, ...]
+    array: Callable[[], np.ndarray | None]
+    place: Place | None = None
+    cls: str = "activation"
+    reason: str = "not yet computed"  # what is said while there are no values
+    stats: dict[str, Any] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)  # "program" and "instruction" of what made it
+
+    @property
+    def bytes(self) -> int:
+        entry = dtypes.BY_CODE.get(self.dtype)
+        return math.prod(self.shape) * (entry.itemsize if entry else 1)
+
+    def statistics(self, array: np.ndarray) -> dict[str, Any]:
+        if self.stats is None:
+            self.stats = values.statistics(array, self.dtype)
+        return self.stats
+
+    def describe(self, with_stats: bool) -> Answer:
+        """TENSOR of the wire, without ref and data."""
+        array = self.array()
+        told: Answer = {
+            "name": self.name, "shape": list(self.shape), "dtype": values.dtype_name(self.dtype, array), "device": devices.device(),
+            "cls": self.cls, "computed": array is not None, "bytes": array.nbytes if array is not None else self.bytes,
+            "strides": [step // array.itemsize for step in array.strides] if array is not None else None, **self.extra,
+        }
+        if self.place is not None and self.place.path:
+            told["place"] = self.place.message()
+        if array is None:
+            told["reason"] = self.reason
+        elif with_stats:
+            told["stats"] = self.statistics(array)
+        told["summary"] = values.summary(self.dtype, self.shape, self.stats if array is not None else None, array)
+        return told
+
+
+class References:
+    """Numbers for the tensors of the present stop. A number is never given twice; after the stop it is refused."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._tensors: dict[int, Tensor] = {}
+
+    def add(self, tensor: Tensor) -> int:
+        number = next(self._numbers)
+        self._tensors[number] = tensor
+        return number
+
+    def get(self, number: Any) -> Tensor:
+        """Raises CommandError for a number of another stop."""
+        tensor = self._tensors.get(number) if isinstance(number, int) else None
+        if tensor is None:
+            raise CommandError(f"tensor reference {number!r} is not of this stop: the program has gone on since it was given out")
+        return tensor
+
+    def clear(self) -> None:
+        self._tensors.clear()
+
+
+def listed(references: References, tensors: list[Tensor]) -> list[Answer]:
+    """All with references; statistics within a budget of time, so that a list of large tensors comes at once."""
+    end = time.monotonic() + _LISTED_SECONDS
+    found = []
+    for tensor in tensors:
+        told = tensor.describe(with_stats=tensor.bytes <= _LISTED_BYTES and time.monotonic() < end)
+        found.append({**told, "ref": references.add(tensor)})
+    return found
+
+
+@command("tensors")
+def tensors_of_stop(session: Session, arguments: Arguments) -> Answer:
+    stop = session.stops.require()
+    return {"tensors": listed(session.references, stop.view.tensors())}
+
+
+@command("tensor")
+def tensor(session: Session, arguments: Arguments) -> Answer:
+    """With `slice` the answer is about that part. Data are left out with maxBytes 0; more bytes than that are a placeholder, or with
+    `offset` as many as are allowed."""
+    reference = need(arguments, "ref", int)
+    found = session.references.get(reference)
+    limit = need(arguments, "maxBytes", int, values.DEFAULT_BYTES)
+    offset = need(arguments, "offset", int, None)
+    if need(arguments, "slice", str, ""):
+        found = part_of(found, arguments["slice"])
+    told = {**found.describe(with_stats=True), "ref": reference}
+    array = found.array()
+    if array is None:
+        told["placeholder"] = True
+    elif offset is not None:
+        told["data"], told["offset"] = values.packed(values.contiguous(array, offset, limit)), offset
+    elif limit and array.nbytes > limit:
+        told["placeholder"] = True
+        told["reason"] = f"{array.nbytes:,} bytes, above the limit of {limit:,}: ask for a slice"
+    elif limit:
+        told["data"] = values.packed(values.contiguous(array, 0, limit))
+    return told
+
+
+def part_of(whole: Tensor, text: str) -> Tensor:
+    """A slice as a tensor of its own. Raises CommandError."""
+    array = whole.array()
+    if array is None:
+        raise CommandError(f"{whole.name} is {whole.reason}")
+    try:
+        part = values.sliced(array, text)
+    except values.BadSlice as error:
+        raise CommandError(str(error)) from None
+    part = np.asarray(part)
+    name = f"{whole.name}[{text.strip().strip('[]')}]"
+    return Tensor(name, whole.dtype, part.shape, lambda: part, whole.place, whole.cls, extra=whole.extra)
+
+
+@command("elements")
+def elements(session: Session, arguments: Arguments) -> Answer:
+    found = session.references.get(need(arguments, "ref", int))
+    array = found.array()
+    if array is None:
+        raise CommandError(f"{found.name} is {found.reason}")
+    start, count = need(arguments, "start", int, 0), need(arguments, "count", int)
+    return {"values": values.texts(array, found.dtype, start, count), "total": array.size}
+
+
+@command("evaluateMemory")
+def memory_of_tensor(session: Session, arguments: Arguments) -> Answer:
+    """Bytes in index order. `unreadable`: how many of those asked for lie past the end."""
+    found = session.references.get(need(arguments, "ref", int))
+    array = found.array()
+    if array is None:
+        raise CommandError(f"{found.name} is {found.reason}")
+    offset, count = need(arguments, "offset", int, 0), need(arguments, "count", int)
+    data = values.contiguous(array, offset, count)
+    return {"data": values.packed(data), "unreadable": max(0, count - len(data))}

@@ -1,0 +1,219 @@
+"""What a stop shows: the tensor line on top of the stack, and the tensors that are visible from it."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import _core
+from . import naming
+from .commands import Answer
+from .places import Place, Texts, place, qualname, user_frame
+from .tensors import Tensor
+
+_MOST_LISTED = 200
+
+
+class View(Protocol):
+    """One kind of stop."""
+
+    def frame(self) -> Answer:
+        """FRAME of the wire, without ref."""
+
+    def tensors(self) -> list[Tensor]:
+        """The operands at hand first, then the other named values of the function, newest first."""
+
+
+def plain_locals(frame: FrameType | None) -> dict[str, Any]:
+    """A frame's variables, globals of its module behind them. Looked at, never changed."""
+    return {} if frame is None else {**frame.f_globals, **frame.f_locals}
+
+
+class LaunchView:
+    """A launch that stands before an instruction (or, after a numeric check, is complete and points at the culprit)."""
+
+    def __init__(self, launch: Any, instruction: int, capture: Any, texts: Texts, frame: FrameType | None) -> None:
+        self.launch, self.capture, self.texts, self.python = launch, capture, texts, frame
+        self.program = launch.program
+        self.instructions = self.program.instructions
+        self.inputs = self.program.input_shapes
+        self.names = naming.of_program(self.program)
+        self.at = instruction
+
+    @property
+    def place(self) -> Place:
+        return place(self.instructions[self.at].place)
+
+    def frame(self) -> Answer:
+        instruction, where, areas = self.instructions[self.at], self.place, self.program.fused_areas()
+        area = next((a for a in areas if a.index == instruction.area), None)
+        return {
+            "name": self.texts.line(where.path, where.line) or instruction.name, "path": where.path, "line": where.line,
+            "column": where.column, "endLine": where.end_line, "function": where.function, "backward": where.backward,
+            "program": self.program.id, "programName": self.program.name, "instruction": self.at, "instructions": len(self.instructions),
+            "area": instruction.area, "areas": len(areas), "areaInstructions": list(area.instructions) if area else [self.at],
+            "opcode": instruction.name,
+        }
+
+    # ---- tensors
+    def value(self, local: int, name: str = "") -> Tensor:
+        """The value with that local id."""
+        count = len(self.inputs)
+
+        def array() -> np.ndarray | None:
+            return self.launch.array(local)
+
+        if local < count:
+            shape, dtype = self.inputs[local]
+            name = name or self._input_names().get(local, f"%{local}")
+            return Tensor(name, dtype, tuple(shape), array, cls="input", reason="not in memory")
+        made = self.instructions[local - count]
+        folded = f"merged into instruction {made.folded_into}" if made.folded_into >= 0 else "not yet computed"
+        where = place(made.place)
+        name = name or self.names.get(made.index) or naming.expression(where, self.texts) or f"%{local}"
+        return Tensor(name, made.dtype, tuple(made.shape), array, where,
+                      reason=folded if local - count < self.launch.next else "not yet computed",
+                      extra={"program": self.program.id, "instruction": local - count})
+
+    def operands(self, index: int) -> list[Tensor]:
+        return [self.value(operand) for operand in dict.fromkeys(self.instructions[index].operands) if operand >= 0]
+
+    def tensors(self) -> list[Tensor]:
+        count, function = len(self.inputs), self.place.function
+        found = [*self.operands(self.at), self.value(count + self.at)]
+        seen = {tensor.name for tensor in found}
+        for index, name in sorted(self.names.items(), reverse=True):
+            if index <= self.at and name not in seen and place(self.instructions[index].place).function == function:
+                seen.add(name)
+                found.append(self.value(count + index, name))
+        for local, name in self._input_names().items():
+            if name not in seen:
+                seen.add(name)
+                found.append(self.value(local, name))
+        return found[:_MOST_LISTED]
+
+    def _input_names(self) -> dict[int, str]:
+        """Inputs by the Python variables that hold them: the same memory is the same tensor."""
+        if not hasattr(self, "_names"):
+            self._names: dict[int, str] = {}
+            held = {}
+            for name, value in _tensor_variables(self.python, self.capture, self.texts):
+                array = self.capture.graph.array(value)
+                if array is not None:
+                    held.setdefault((array.__array_interface__["data"][0], array.shape), name)
+            for local in range(len(self.inputs)):
+                array = self.launch.array(local)
+                if array is not None and (key := (array.__array_interface__["data"][0], array.shape)) in held:
+                    self._names[local] = held[key]
+        return self._names
+
+
+class CaptureView:
+    """Python stopped inside a captured call: what was recorded before is complete and in memory, nothing later has begun."""
+
+    def __init__(self, capture: Any, texts: Texts, frame: FrameType) -> None:
+        self.capture, self.texts, self.python = capture, texts, frame
+        self.graph = capture.graph
+
+    def _made(self) -> list[int]:
+        """Results so far, oldest first."""
+        return [value for value in range(self.graph.size()) if self.graph.opcode(value)]
+
+    def frame(self) -> Answer:
+        code, line = self.python.f_code, self.python.f_lineno or 0
+        made = self._made()
+        told = {
+            "name": self.texts.line(code.co_filename, line), "path": code.co_filename, "line": line, "column": 1,
+            "endLine": self.texts.span(code.co_filename, line)[1], "function": qualname(code), "backward": False, "program": None,
+            "programName": self.capture.function, "instruction": len(made), "instructions": None, "area": None, "areas": None,
+            "areaInstructions": [], "opcode": None,
+        }
+        program = self._whole_program(made)
+        if program is not None:
+            following = program.instructions[len(made)]
+            areas = program.fused_areas()
+            area = next((a for a in areas if a.index == following.area), None)
+            told.update(program=program.id, instructions=len(program.instructions), area=following.area, areas=len(areas),
+                        areaInstructions=list(area.instructions) if area else [], opcode=following.name)
+        return told
+
+    def _whole_program(self, made: list[int]) -> Any:
+        """The newest program of this function that began with what has been recorded now, from a call that was not stopped."""
+        begun = [(self.graph.opcode(value), self.graph.place(value)) for value in made]
+        for program in reversed(_core.programs()):
+            if program.name == self.capture.function and program.launches:
+                instructions = program.instructions
+                if len(instructions) > len(begun) and all(
+                        i.opcode == opcode and i.place == where for i, (opcode, where) in zip(instructions, begun, strict=False)):
+                    return program
+        return None
+
+    def tensors(self) -> list[Tensor]:
+        found, seen = [], set()
+        for name, value in _tensor_variables(self.python, self.capture, self.texts):
+            if name not in seen:
+                seen.add(name)
+                found.append(self._value(value, name))
+        held = {tensor.extra["value"] for tensor in found}
+        function = qualname(self.python.f_code)
+        made = self._made()
+        names = naming.of_places([self.graph.place(value) for value in made])
+        for index in range(len(made) - 1, -1, -1):
+            value, where = made[index], place(self.graph.place(made[index]))
+            if value not in held and where.function == function:
+                name = names.get(index) or naming.expression(where, self.texts) or f"%{value}"
+                if name not in seen:
+                    seen.add(name)
+                    found.append(self._value(value, name))
+        return found[:_MOST_LISTED]
+
+    def _value(self, value: int, name: str) -> Tensor:
+        made = bool(self.graph.opcode(value))
+        return Tensor(name, self.graph.dtype(value), tuple(self.graph.shape(value)), lambda: self.graph.array(value),
+                      place(self.graph.place(value)) if made else None, cls="activation" if made else "input", extra={"value": value})
+
+
+def _tensor_variables(frame: FrameType | None, capture: Any, texts: Texts) -> Iterator[tuple[str, int]]:
+    """(name, value id) of the tensors a frame can name: those in the statement it stands on first, as `x` or `self.w`, then its locals,
+    then those of the frames around it up to the captured call."""
+    if frame is None or capture is None:
+        return
+    variables = plain_locals(frame)
+    for name, thing in naming.chains(_statement(frame, texts), variables):
+        value = _found(capture, thing)
+        if value is not None:
+            yield name, value
+    here: FrameType | None = frame
+    while here is not None:
+        for name, thing in list(here.f_locals.items()):
+            value = _found(capture, thing)
+            if value is not None:
+                yield name, value
+        if here.f_code.co_name == "<module>" or qualname(here.f_code) == capture.function:
+            return
+        here = user_frame(here.f_back)
+
+
+def _found(capture: Any, thing: Any) -> int | None:
+    # Numbers and texts are most of what frames hold, and no tensors; a front end need not be asked about them.
+    if thing is None or isinstance(thing, (int, float, str, bytes, tuple, list, dict, type)):
+        return None
+    try:
+        return capture.find(thing)
+    except Exception:  # a front end must not fail a stop over a variable of the user's
+        return None
+
+
+def _statement(frame: FrameType, texts: Texts) -> ast.AST:
+    first, last = texts.span(frame.f_code.co_filename, frame.f_lineno or 0)
+    text = "\n".join(texts.raw_line(frame.f_code.co_filename, line) for line in range(first, last + 1)).strip()
+    try:
+        return ast.parse(text.rstrip(":") if text.endswith(":") else text)
+    except (SyntaxError, ValueError):
+        try:
+            return ast.parse(text + " pass")  # the head of an `if` or a loop
+        except (SyntaxError, ValueError):
+            return ast.Module([], [])

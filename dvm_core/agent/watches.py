@@ -1,0 +1,153 @@
+"""Watches: statistics or bytes of a value, taken while the program runs, every n-th launch."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from . import naming, values
+from .breakpoints import runs_of_line
+from .commands import Answer, Arguments, CommandError, command, need
+from .places import place, real
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+@dataclass
+class Watch:
+    """A watch and where it has found its value. A variable may be watched in several programs: forward, backward, other shapes."""
+    id: int
+    name: str
+    kind: int  # HOOK_STATS or HOOK_CAPTURE
+    every: int
+    expression: str = ""
+    path: str = ""
+    line: int = 0
+    program: int = 0
+    instruction: int | None = None
+    matched: list[Answer] = field(default_factory=list)
+
+
+class Watches:
+    """All watches, by their hook numbers in the core, which are the ids the adapter has."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._watches: dict[int, Watch] = {}
+
+    def add(self, watch: Watch) -> None:
+        self._watches[watch.id] = watch
+        for program in _core.programs():
+            self._place(watch, program)
+
+    def remove(self, number: int) -> None:
+        watch = self._watches.pop(number, None)
+        if watch is None:
+            raise CommandError(f"there is no watch {number}")
+        for match in watch.matched:
+            _core.clear_hook(match["program"], match["instruction"], watch.kind, watch.id)
+
+    def clear(self) -> None:
+        for number in list(self._watches):
+            self.remove(number)
+
+    def new_program(self, program: Any) -> None:
+        """On the capturing thread, before the program's first launch."""
+        for watch in list(self._watches.values()):
+            self._place(watch, program)
+
+    def _place(self, watch: Watch, program: Any) -> None:
+        for index in self._indices(watch, program):
+            match = {"program": program.id, "instruction": index, "backward": place(program.instructions[index].place).backward}
+            if match not in watch.matched:
+                watch.matched.append(match)
+                _core.set_hook(program.id, index, watch.kind, watch.id, watch.every, self._session.settings["snapshotMaxBytes"])
+
+    def _indices(self, watch: Watch, program: Any) -> list[int]:
+        if watch.instruction is not None:
+            return [watch.instruction] if program.id == watch.program and 0 <= watch.instruction < len(program.instructions) else []
+        if watch.expression:
+            return self._named(watch, program)
+        # A line is watched by what it leaves behind: the last instruction of its first forward run.
+        texts = self._session.texts
+        starts = [run.index for run in runs_of_line(program, watch.path, watch.line, texts) if not place(run.place).backward]
+        return [_last_of_run(program, starts[0], texts)] if starts else []
+
+    def _named(self, watch: Watch, program: Any) -> list[int]:
+        """The last instruction that makes a value of that name, per place: in a loop, the newest one wins."""
+        found: dict[int, int] = {}
+        instructions = program.instructions
+        for index, name in sorted(naming.of_program(program).items()):
+            if name != watch.expression:
+                continue
+            where = place(instructions[index].place)
+            if watch.path and real(watch.path) != where.real:
+                continue
+            if watch.line:
+                first, last = self._session.texts.span(where.real, watch.line)
+                if not first <= where.line <= last:
+                    continue
+            found[instructions[index].place] = index
+        return sorted(found.values())
+
+    def snapshot(self, event: dict[str, Any]) -> Answer | None:
+        """The wire's `snapshot` for an event of the core, None if its watch has gone."""
+        watch = self._watches.get(event["hook"])
+        if watch is None:
+            return None
+        told: Answer = {"watchId": watch.id, "name": watch.name, "step": event["step"], "shape": list(event["shape"]),
+                        "dtype": values.dtype_name(event["dtype"]), "program": event["program"], "instruction": event["instruction"],
+                        "launch": event["launch"], "timeNs": event["time_ns"]}
+        here = (event["program"], event["instruction"])
+        told["backward"] = any(match["backward"] for match in watch.matched if (match["program"], match["instruction"]) == here)
+        if event.get("stats"):
+            told["stats"] = event["stats"]
+        if event["kind"] == "capture":
+            if event.get("placeholder"):
+                told.update(placeholder=True, reason=event["placeholder"])
+            else:
+                told["data"] = values.packed(event["data"])
+        return told
+
+
+def _last_of_run(program: Any, start: int, texts: Any) -> int:
+    here = place(program.instructions[start].place)
+    span, last = texts.span(here.path, here.line), start
+    for instruction in program.instructions[start:]:
+        there = place(instruction.place)
+        if instruction.place and (there.path, texts.span(there.path, there.line), there.backward) != (here.path, span, here.backward):
+            break
+        last = instruction.index
+    return last
+
+
+@command("watch")
+def watch(session: Session, arguments: Arguments) -> Answer:
+    """A variable by `expression` (path and line narrow it), a `path` and `line`, or a `program` and `instruction`."""
+    what = need(arguments, "what", str, "stats")
+    kinds = {"stats": _core.HOOK_STATS, "values": _core.HOOK_CAPTURE}
+    if what not in kinds:
+        raise CommandError(f"a watch shows {' or '.join(kinds)}, not {what!r}")
+    every = need(arguments, "everyN", int, 1)
+    if every < 1:
+        raise CommandError(f"everyN is {every}; it must be at least 1")
+    made = Watch(session.new_hook(), "", kinds[what], every, expression=need(arguments, "expression", str, "").strip(),
+                 path=need(arguments, "path", str, ""), line=need(arguments, "line", int, 0), program=need(arguments, "program", int, 0),
+                 instruction=need(arguments, "instruction", int, None))
+    if not made.expression and not (made.path and made.line) and made.instruction is None:
+        raise CommandError("a watch needs an expression, a path and line, or a program and instruction")
+    name, gradient = made.expression, made.expression.removeprefix("grad(").removesuffix(")")
+    if made.expression and not gradient.replace(".", "_").isidentifier():
+        raise CommandError(f"only variables are watched while the program runs: {name!r} is an expression. Evaluate it at a stop instead")
+    where = f"{made.path}:{made.line}" if made.path else f"{made.program}:{made.instruction}"
+    made.name = need(arguments, "name", str, "") or name or where
+    session.watches.add(made)
+    message = "" if made.matched else f"waits for a captured function to make {made.name}"
+    return {"watchId": made.id, "matched": made.matched, "message": message}
+
+
+@command("unwatch")
+def unwatch(session: Session, arguments: Arguments) -> Answer:
+    session.watches.remove(need(arguments, "watchId", int))
+    return {}
