@@ -82,13 +82,15 @@ async def _evaluated(session: Session, arguments: Body) -> Any:
 
 @request("dvm/memory", needs=Needs.AGENT)
 async def memory(session: Session, arguments: Body) -> Body:
-    """Buffers of a range of steps. With `html`: a path, the picture is written there as well."""
+    """Buffers of a range of steps. With `html`: the picture too, as text (true) or written to a file (its path)."""
     session.watches.memory_wanted = True
     steps = arguments.get("steps")
     if isinstance(arguments.get("step"), int):
         steps = [arguments["step"], arguments["step"]]
     body = _without_protocol(await session.tensors.ask("memory", **({"steps": steps} if steps else {})))
-    if arguments.get("html"):
+    if arguments.get("html") is True:
+        body["html"] = await asyncio.to_thread(memory_html.render, body, str(arguments.get("title") or "Memory View"))
+    elif arguments.get("html"):
         path = os.path.abspath(str(arguments["html"]))
         body["html"] = path
         body["htmlBytes"] = await asyncio.to_thread(write_text, path, body, str(arguments.get("title") or ""))
