@@ -1,0 +1,161 @@
+"""The contract with pydevd: every internal that dvm_core.agent.python_stop leans on, exercised under a real debugpy.
+
+When debugpy's version is raised, these tests say what has moved."""
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "adapter"))
+
+from dvm_adapter.client import Client  # noqa: E402
+
+from dvm_core.agent import python_stop  # noqa: E402
+
+TARGET = ROOT / "tests" / "data" / "agent" / "pydevd_target.py"
+
+
+def line_of(text):
+    return next(n for n, line in enumerate(TARGET.read_text().splitlines(), 1) if text in line)
+
+
+class Session(Client):
+    def run(self, what, *breakpoints, **more):
+        self.launch(lambda client: client.request("setBreakpoints", source={"path": str(TARGET)}, breakpoints=[{"line": n} for n in breakpoints]),
+                    program=str(TARGET), args=[what], cwd=str(ROOT), python=[sys.executable], console="internalConsole", redirectOutput=True,
+                    env={"PYTHONPATH": str(ROOT)}, **more)
+
+    def stopped(self):
+        body = self.event("stopped")["body"]
+        return body, self.request("stackTrace", threadId=body["threadId"])["stackFrames"]
+
+    def value(self, expression, frame):
+        return self.request("evaluate", expression=expression, frameId=frame["id"], context="watch")["result"]
+
+    def go_on(self, command="continue", thread=1):
+        self.request(command, threadId=thread)
+
+    def ended(self):
+        self.event("terminated")
+        return "".join(body["output"] for body in self.seen("output") if body.get("category") == "stdout")
+
+
+@pytest.fixture
+def session():
+    environment = {**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": str(ROOT)}
+    for name in ("DVM_AGENT", "DVM_TOKEN", "DVM_LAUNCHED"):
+        environment.pop(name, None)
+    client = Session([sys.executable, "-m", "debugpy.adapter"], env=environment)
+    yield client
+    client.close()
+
+
+def test_suspended_in_place_the_users_frame_is_on_top(session):
+    session.run("stops")
+    for i in range(5):
+        body, frames = session.stopped()
+        assert body["reason"] == "breakpoint"
+        assert [f["name"] for f in frames[:3]] == ["stop", "stops", "<module>"]
+        assert frames[0]["line"] == line_of("stops here")
+        assert session.value("local", frames[0]) == str(i * 10)
+        session.go_on()
+    assert "attached True" in session.ended()
+
+
+def test_evaluation_runs_on_the_stopped_thread_and_variables_can_be_set(session):
+    session.run("stops")
+    _, frames = session.stopped()
+    assert session.value("__import__('threading').current_thread().name", frames[0]) == "'MainThread'"
+    assert session.value("python_stop.inside_debugger()", frames[0]) == "True"
+    assert session.value("python_stop.is_suspended(threading.main_thread().ident)", frames[0]) == "True"
+    assert session.value("python_stop.is_suspended(0)", frames[0]) == "False"
+    scope = session.request("scopes", frameId=frames[0]["id"])["scopes"][0]
+    session.request("setVariable", variablesReference=scope["variablesReference"], name="local", value="41")
+    session.go_on("next")
+    body, frames = session.stopped()
+    assert (body["reason"], frames[0]["line"]) == ("step", line_of("the next line"))
+    session.go_on("next")
+    _, frames = session.stopped()
+    assert session.value("after", frames[0]) == "42"
+
+
+def test_a_step_over_and_out_go_on_in_python(session):
+    session.run("stops", justMyCode=False)
+    session.stopped()
+    session.go_on("next")
+    assert session.stopped()[1][0]["line"] == line_of("the next line")
+    session.go_on("stepOut")
+    assert session.stopped()[1][0]["name"] == "stops"
+
+
+def test_a_step_never_lands_in_our_files(session):
+    session.run("steps_over_ours", line_of("a function of the package"), justMyCode=False)
+    session.stopped()
+    session.go_on()
+    _, frames = session.stopped()
+    assert frames[0]["line"] == line_of("a function of the package")
+    session.go_on("stepIn")
+    _, frames = session.stopped()
+    assert frames[0]["line"] == line_of("after it")
+
+
+def test_replies_are_not_held_back(session):
+    session.run("stops")
+    _, frames = session.stopped()
+    option = "__import__('pydevd').get_global_debugger().writer.sock.getsockopt(6, 1)"
+    assert session.value(option, frames[0]) == "1"
+
+
+def test_other_threads_stop_too(session):
+    session.run("with_another_thread")
+    body, _ = session.stopped()
+    assert body["allThreadsStopped"]
+    other = next(t["id"] for t in session.request("threads")["threads"] if t["name"] == "other")
+    frames = session.request("stackTrace", threadId=other)["stackFrames"]
+    assert "spin" in [f["name"] for f in frames]
+    session.go_on()
+    assert "END" in session.ended()
+
+
+def test_a_waiting_thread_joins_a_stop_without_one_of_its_own(session):
+    session.run("joins", line_of("a breakpoint here"))
+    body, frames = session.stopped()
+    assert frames[0]["name"] == "other"
+    frames = session.request("stackTrace", threadId=1)["stackFrames"]
+    assert frames[0]["name"] == "joins"
+    assert session.value("arrived", frames[0]) == "[]"
+    session.go_on(thread=body["threadId"])
+    assert "joined [1]" in session.ended()
+    assert len(list(session.seen("stopped"))) == 1
+
+
+def test_a_breakpoint_in_swapped_code_is_hit(session):
+    session.run("swapped", line_of("in the new code"))
+    session.stopped()
+    session.go_on()
+    _, frames = session.stopped()
+    assert (frames[0]["line"], session.value("x", frames[0])) == (line_of("in the new code"), "1")
+    session.go_on()
+    assert "value 2" in session.ended()
+
+
+def test_without_debugpy_nothing_is_attached_and_nothing_is_done():
+    assert not python_stop.attached()
+    python_stop.prepare()
+    python_stop.code_changed()
+    assert not python_stop.inside_debugger() and not python_stop.is_suspended(1) and not python_stop.join(sys._getframe())
+    with pytest.raises(python_stop.Incompatible, match="no Python debugger is attached"):
+        python_stop.suspend_here(sys._getframe())
+
+
+def test_a_missing_internal_is_named():
+    with pytest.raises(python_stop.Incompatible, match=r"has no object.do_wait_suspend: stops in the tensor engine need debugpy 1\.8\.22"):
+        python_stop._need(object(), "do_wait_suspend")
+
+
+def test_the_top_frame_is_the_users():
+    frame = sys._getframe()
+    assert python_stop.top_user_frame(frame) is frame
+    assert python_stop.top_user_frame(None) is None
