@@ -130,6 +130,8 @@ export interface Notice {
   path?: string;
   line?: number;
   category?: string;
+  /** The watch it is about. */
+  watchId?: number;
 }
 
 /** Why a tensor has no values to show, or '' if it has. */

@@ -86,13 +86,23 @@ export function statText(s: Stats, backward: boolean): string {
   if (wrong) return wrong;
   if (s.count === 0) return 'empty';
   if (s.count === 1) return `= ${short(s.mean)}`;
-  return backward ? `|·| ${short(measure(s, true))}` : `μ ${short(s.mean)}  σ ${short(s.std)}`;
+  return backward ? `|·| ${short(measure(s, true))}` : `μ ${short(s.mean)} σ ${short(s.std)}`;
 }
+
+/**
+ * The one-line summary of a tensor, shorter: `f32[32,64] min -3.2 max 4.1 mean 0.02 std 1.1` → `f32[32,64] μ 0.02 σ 1.1`. What it says
+ * of NaN and infinities stays. A text of another form is given back as it is.
+ */
+export const inlineSummary = (summary: string): string =>
+  summary
+    .replace(/ min \S+ max \S+(?= mean )/, '')
+    .replace(/ mean (\S+)/, ' μ $1')
+    .replace(/ std (\S+)/, ' σ $1');
 
 const BLOCKS = '▁▂▃▄▅▆▇█';
 
 /** Block characters scaled between the smallest and the largest value; a value that is not finite is `×`. */
-export function sparkline(values: readonly number[], width = 10): string {
+export function sparkline(values: readonly number[], width = 8): string {
   const shown = values.slice(-width);
   const finite = shown.filter(Number.isFinite);
   const low = Math.min(...finite);

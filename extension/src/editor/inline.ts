@@ -2,6 +2,7 @@
 import * as vscode from 'vscode';
 import { log, messageOf } from '../log';
 import type { Sessions } from '../sessions';
+import { inlineSummary } from '../text';
 import { expressionAt, namesIn } from './names';
 
 interface Variable {
@@ -14,6 +15,7 @@ interface Variable {
 /** A value longer than this says nothing at the end of a line. */
 const LONGEST = 60;
 const LINES_ABOVE = 200;
+const NOT_YET = 'not yet computed';
 
 export class InlineValues implements vscode.InlineValuesProvider {
   private readonly changed = new vscode.EventEmitter<void>();
@@ -66,8 +68,8 @@ export class InlineValues implements vscode.InlineValuesProvider {
       const { variables } = await this.sessions.request<{ variables: Variable[] }>('variables', args, session);
       for (const v of variables) {
         if (values.has(v.name)) continue;
-        if (tensors) values.set(v.name, `${v.name}: ${v.value}`);
-        else if (simple(v)) values.set(v.name, `${v.name} = ${v.value}`);
+        if (tensors && v.value !== NOT_YET) values.set(v.name, `${v.name}: ${inlineSummary(v.value)}`);
+        else if (!tensors && simple(v)) values.set(v.name, `${v.name} = ${v.value}`);
       }
     }
     return values;

@@ -1,4 +1,5 @@
 // The Memory View: a page the adapter draws; where it cannot, a plain chart of the buffers it reports.
+import { randomBytes } from 'node:crypto';
 import * as vscode from 'vscode';
 import { guarded } from '../log';
 import type { MemoryAnswer, MemoryBuffer } from '../protocol';
@@ -12,6 +13,9 @@ export class MemoryView implements vscode.Disposable {
   constructor(private readonly sessions: Sessions) {
     this.disposables = [
       vscode.commands.registerCommand('dvm.memory', () => guarded('memory view', () => this.open())),
+      vscode.window.onDidChangeActiveColorTheme(() => {
+        if (this.panel && sessions.current()) void guarded('memory view', () => this.draw());
+      }),
       sessions.onRunState((session) => {
         if (this.panel?.visible && sessions.isStopped(session)) void guarded('memory view', () => this.draw());
       }),
@@ -30,13 +34,27 @@ export class MemoryView implements vscode.Disposable {
 
   private async draw(): Promise<void> {
     const answer = await this.sessions.request<MemoryAnswer>('dvm/memory', { html: true });
-    if (this.panel) this.panel.webview.html = answer.html ?? plainPage(answer);
+    const kind = vscode.window.activeColorTheme.kind;
+    const dark = kind === vscode.ColorThemeKind.Dark || kind === vscode.ColorThemeKind.HighContrast;
+    if (this.panel) this.panel.webview.html = answer.html ? fitted(answer.html, dark) : plainPage(answer);
   }
 
   dispose(): void {
     this.panel?.dispose();
     this.disposables.forEach((d) => d.dispose());
   }
+}
+
+/** The adapter's page for a browser, made to fit the editor: its theme instead of the system's, and only that page's own script may run. */
+export function fitted(page: string, dark: boolean): string {
+  const nonce = randomBytes(16).toString('base64');
+  const policy = `default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'nonce-${nonce}'`;
+  const colours = `:root{--ground:var(--vscode-editor-background);--ink:var(--vscode-foreground);--soft:var(--vscode-descriptionForeground)}`;
+  return page
+    .replace(/@media\s*\(prefers-color-scheme:\s*dark\)/g, dark ? '@media all' : '@media not all')
+    .replace(/<script>/g, `<script nonce="${nonce}">`)
+    .replace('<head>', `<head><meta http-equiv="Content-Security-Policy" content="${policy}">`)
+    .replace('</head>', `<style>${colours}body{font-family:var(--vscode-font-family)}</style></head>`);
 }
 
 /** Live bytes over time, stacked by class, as one SVG; colours are the theme's chart colours. */

@@ -156,7 +156,7 @@ input[type=range] { vertical-align: middle; accent-color: var(--vscode-button-ba
 #note, #cell, #scale { color: var(--vscode-descriptionForeground); min-height: 1.4em; margin: 4px 0; font-variant-numeric: tabular-nums; }
 .bad { color: var(--vscode-dvm-notFinite); font-weight: 600; }
 </style></head><body><h1 id="head">${title}</h1><p id="note" role="status"></p><main>
-<section><div id="axes"></div><canvas id="map" width="420" height="420" tabindex="0" role="img" aria-label="Heat map; arrow keys read cells"></canvas>
+<section><div id="axes"></div><canvas id="map" width="320" height="320" tabindex="0" role="img" aria-label="Heat map; arrow keys read cells"></canvas>
 <p id="scale"></p><p id="cell" aria-live="polite"></p></section>
 <section><table id="stats"></table><h2>Histogram</h2><canvas id="bars" width="280" height="90" role="img" aria-label="Histogram"></canvas>
 <div id="past"><h2 id="pastTitle">History</h2><canvas id="line" width="280" height="90" role="img" aria-label="History"></canvas></div></section>

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import * as vscode from 'vscode';
 import { log, messageOf } from '../log';
-import type { Snapshot, WatchAnswer } from '../protocol';
+import type { Notice, Snapshot, WatchAnswer } from '../protocol';
 import type { Sessions } from '../sessions';
 import { Series, type Definition } from './series';
 
@@ -41,6 +41,7 @@ export class WatchModel implements vscode.Disposable {
       }),
       sessions.onEvent((e) => {
         if (e.name === 'dvm/snapshot') this.receive(e.session.id, e.body as Snapshot);
+        if (e.name === 'dvm/notice') this.refused(e.session.id, e.body as Notice);
       }),
       vscode.debug.onDidChangeActiveDebugSession(() => this.changeSoon()),
     );
@@ -149,6 +150,14 @@ export class WatchModel implements vscode.Disposable {
     if (key === undefined) return;
     this.seriesIn(session, key).add(snapshot);
     if (session === this.sessions.current()?.id) this.snapshots.fire({ key, snapshot });
+    this.changeSoon();
+  }
+
+  /** A watch set before the program had loaded its tensor engine is refused later, by a notice. */
+  private refused(session: string, notice: Notice): void {
+    const key = notice.watchId === undefined ? undefined : this.ids.get(session)?.get(notice.watchId);
+    if (key === undefined) return;
+    this.seriesIn(session, key).error = notice.text;
     this.changeSoon();
   }
 

@@ -20,9 +20,9 @@ export const editor: Tests = {
     assert.deepEqual(texts, [
       [4, 'step = 5'],
       [5, 'step = 5'],
-      [6, 'h: f32[4,3] min … max … mean … std …'],
-      [7, 'scores: f32[2,4,3] min … max … mean … std …'],
-      [7, 'h: f32[4,3] min … max … mean … std …'],
+      [6, 'h: f32[4,3] μ … σ …'],
+      [7, 'scores: f32[2,4,3] μ … σ …'],
+      [7, 'h: f32[4,3] μ … σ …'],
     ]);
   },
 

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bytes, full, measure, notFinite, short, sparkline, statText, typeText } from '../../../extension/src/text';
+import {
+  bytes,
+  full,
+  inlineSummary,
+  measure,
+  notFinite,
+  short,
+  sparkline,
+  statText,
+  typeText,
+} from '../../../extension/src/text';
 
 test('three significant digits, and words for what is not finite', () => {
   const cases: [Parameters<typeof short>[0], string][] = [
@@ -28,7 +38,7 @@ test('types are written as the program listings write them', () => {
 
 test('a row says first what is wrong', () => {
   assert.equal(statText({ count: 320, nan: 3, pos_inf: 1, mean: 'NaN' }, false), 'NaN 3, +Inf 1 of 320');
-  assert.equal(statText({ count: 6, mean: 0.0213, std: 1.104 }, false), 'μ 0.0213  σ 1.10');
+  assert.equal(statText({ count: 6, mean: 0.0213, std: 1.104 }, false), 'μ 0.0213 σ 1.10');
   assert.equal(statText({ count: 6, mean: 3, std: 4 }, true), '|·| 5');
   assert.equal(statText({ count: 1, mean: 0.5, std: 0 }, false), '= 0.500');
   assert.equal(statText({ count: 0 }, false), 'empty');
@@ -48,4 +58,10 @@ test('bytes have binary units', () => {
   assert.equal(bytes(1023), '1023 B');
   assert.equal(bytes(1536), '1.5 KiB');
   assert.equal(bytes(64 * 2 ** 20), '64.0 MiB');
+});
+
+test('a summary at the end of a line is short but never hides what is not finite', () => {
+  assert.equal(inlineSummary('f32[32,64] min -3.2 max 4.1 mean 0.02 std 1.1'), 'f32[32,64] μ 0.02 σ 1.1');
+  assert.equal(inlineSummary('f32[8] min -3.2 max +Inf mean NaN std NaN NaN 2 Inf 1'), 'f32[8] μ NaN σ NaN NaN 2 Inf 1');
+  assert.equal(inlineSummary('i32[] = 7'), 'i32[] = 7');
 });
