@@ -35,7 +35,7 @@ _LAZY = {
     "ScalarRef": ("frontends.builder", "ScalarRef"),
     "tensor": ("frontends.array", "tensor"),
     "Array": ("frontends.array", "Array"),
-    "programs": ("programs", "programs"),
+    "programs": ("programs", ""),
     "msbc": ("msbc", ""),
     "debug": ("agent.debug", ""),
     "set_device": ("devices", "set_device"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 
 
@@ -58,14 +59,30 @@ def where(place: int) -> tuple[str, int]:
     return info[0], info[1]
 
 
+# What the core's message is about; the first that matches decides.
+_KINDS: tuple[tuple[re.Pattern[str], type[Error]], ...] = (
+    (re.compile(r"dtype|does not take|does not make|must be bool|must be int32"), DtypeError),
+    (re.compile(r"\[[\d,]*\]|axis|axes|rank|shape|extent|permutation"), ShapeError),
+)
+_TYPE = re.compile(r"\b((?:b?float|u?int)\d+|bool)\[([\d,]*)\]")
+
+
 def convert(error: Exception, *, op: str = "", dtypes: Sequence[str] = (), shapes: Sequence[tuple[int, ...]] = (), place: int = 0) -> Error:
     """The native core's error as one of ours, with the user's file and line. Ours come back as they are."""
     if isinstance(error, Error):
         return error
-    text = str(error)
     file, line = where(getattr(error, "place", 0) or place)
-    kind: type[Error] = DtypeError if "dtype" in text.lower() else ShapeError if "shape" in text.lower() else Error
-    return kind(text, op=op or text.partition(":")[0].partition(" ")[0], dtypes=dtypes, shapes=shapes, file=file, line=line)
+    text = str(error).removesuffix(f" ({file}:{line})")
+    kind = next((kind for pattern, kind in _KINDS if pattern.search(text)), Error)
+    types = _TYPE.findall(text)
+    return kind(
+        text,
+        op=op or text.partition(":")[0].partition(" ")[0],
+        dtypes=dtypes or [name for name, _ in types],
+        shapes=shapes or [tuple(int(dim) for dim in dims.split(",") if dim) for _, dims in types],
+        file=file,
+        line=line,
+    )
 
 
 @contextlib.contextmanager

@@ -4,10 +4,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, devices, msbc
-from .. import programs as shown
 from ..errors import ArgumentError, DeviceError
 from ..msbc import container as msbc_container
 from ..msbc import text as msbc_text
+from ..programs import Program
+from ..programs import program as find_program
 from .commands import Answer, Arguments, CommandError, command, need
 from .places import place
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-def _program(number: int) -> shown.Program:
+def _program(number: int) -> Program:
     try:
-        return shown.program(number)
+        return find_program(number)
     except Exception as error:  # the core's own error for an unknown id
         raise CommandError(f"there is no program {number}: {error}") from None
 

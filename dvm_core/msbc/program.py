@@ -81,8 +81,9 @@ class LoadedProgram:
         for number, item in enumerate(self.instructions):
             operands = tuple(values[operand] if operand >= 0 else -1 for operand in item.operands)
             place = item.place.intern() if item.place else 0
+            own = item.shape if item.opcode in L.OWN_SHAPE else None
             with native(place):
-                value = graph.op(item.opcode, operands, item.attrs, item.shape, item.dtype, item.imms, place, item.name)
+                value = graph.op(item.opcode, operands, item.attrs, own, item.dtype, item.imms, place, item.name)
             shape = tuple(graph.shape(value))
             if shape != item.shape:
                 file, line = (item.place.file, item.place.line) if item.place else ("", 0)

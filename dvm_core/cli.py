@@ -1,0 +1,162 @@
+"""The `dvm` command: run a script, disassemble, check the installation, start the debug adapter."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import __version__, devices
+from .errors import ArgumentError, Error
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit code: 0 done, 1 something is wrong, 2 the command line itself is."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    try:
+        return arguments.command(arguments) or 0
+    except Error as error:
+        print(f"dvm: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("dvm", description="Run, inspect and debug tensor programs.")
+    parser.add_argument("--version", action="version", version=f"dvm {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run a script; `import dvm` in it is this package")
+    run.add_argument("--device", default="cpu", help="device of all launches (default: cpu)")
+    run.add_argument("script")
+    run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")
+    run.set_defaults(command=_run)
+
+    dis = commands.add_parser("dis", help="disassemble a .msbc file, or the programs of a function: file.py:function")
+    dis.add_argument("what", metavar="FILE.msbc | FILE.py:FUNCTION")
+    dis.add_argument(
+        "--level",
+        choices=("graph", "tensor", "tile"),
+        help="graph: DVM's dump; tensor: instructions by area; tile: tile code (default: all)",
+    )
+    dis.add_argument("--run", action="store_true", help="run FILE.py as a script first (default: import it)")
+    dis.set_defaults(command=_dis)
+
+    doctor = commands.add_parser("doctor", help="check the installation and say what to do")
+    doctor.set_defaults(command=_doctor)
+
+    adapter = commands.add_parser("adapter", help="start the debug adapter (on stdio, or --listen HOST:PORT)", add_help=False)
+    adapter.add_argument("args", nargs=argparse.REMAINDER)
+    adapter.set_defaults(command=lambda arguments: _module("dvm_adapter", "the debug adapter", arguments.args))
+
+    lsp = commands.add_parser("lsp", help="start the language server", add_help=False)
+    lsp.add_argument("args", nargs=argparse.REMAINDER)
+    lsp.set_defaults(command=lambda arguments: _module("dvm_adapter.lsp", "the language server", arguments.args))
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    script = Path(arguments.script)
+    if not script.is_file():
+        raise ArgumentError(f"there is no script {arguments.script!r}")
+    devices.set_device(arguments.device)
+    serve_dvm()
+    sys.argv = [arguments.script, *arguments.args]
+    sys.path.insert(0, str(script.resolve().parent))
+    runpy.run_path(str(script), run_name="__main__")
+    return 0
+
+
+def serve_dvm() -> None:
+    """Makes `import dvm` give this package, for scripts written for DVM. A real DVM that is already imported is left alone."""
+    sys.modules.setdefault("dvm", sys.modules[__package__ or "dvm_core"])
+
+
+def _dis(arguments: argparse.Namespace) -> int:
+    if arguments.what.endswith(".msbc"):
+        return _dis_file(Path(arguments.what))
+    path, _, name = arguments.what.rpartition(":")
+    if not path.endswith(".py") or not name:
+        raise ArgumentError(f"{arguments.what!r} is neither a .msbc file nor file.py:function")
+    if not Path(path).is_file():
+        raise ArgumentError(f"there is no file {path!r}")
+    target = _resolve(Path(path), name, arguments.run)
+    found = _programs_of(target, name)
+    levels = [arguments.level] if arguments.level else ["graph", "tensor", "tile"]
+    if not found:
+        if not hasattr(target, "dump"):
+            raise ArgumentError(
+                f"{name} has not been called, so there is no program of it. Call it when {path} is imported, or pass --run "
+                f"to run the file as a script"
+            )
+        print(f"// {name} has loads of any shape and was not called: the graph as built", end="\n")
+        print(target.dump(), end="")
+    for program in found:
+        for level in levels:
+            print(f"// program {program.id} {program.name}: {level} level")
+            print(program.text(level)[0])
+    return 0
+
+
+def _dis_file(path: Path) -> int:
+    from .msbc import disassemble
+
+    if not path.is_file():
+        raise ArgumentError(f"there is no file {str(path)!r}")
+    print(disassemble(path.read_bytes()), end="")
+    return 0
+
+
+def _resolve(path: Path, name: str, as_script: bool) -> Any:
+    # The object `name` (dots allowed) of a file that is imported, or run as a script.
+    serve_dvm()
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.argv = [str(path)]
+    names = runpy.run_path(str(path), run_name="__main__" if as_script else path.stem)
+    first, *rest = name.split(".")
+    if first not in names:
+        raise ArgumentError(f"{path} has no {first!r}")
+    target = names[first]
+    for part in rest:
+        if not hasattr(target, part):
+            raise ArgumentError(f"{path}: {name!r}: there is no {part!r}")
+        target = getattr(target, part)
+    return target
+
+
+def _programs_of(target: Any, name: str) -> list[Any]:
+    from . import programs
+    from .frontends.builder import KernelFunction
+
+    if isinstance(target, KernelFunction) and target.program() is None and target.fixed:
+        target.das()  # makes the code of a kernel whose shapes are all known
+    wanted = {name, getattr(target, "__qualname__", name)}
+    return [program for program in programs() if program.name in wanted]
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from .doctor import report
+
+    return report(color=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+
+
+def _module(module: str, what: str, args: Sequence[str]) -> int:
+    package = module.partition(".")[0]
+    if importlib.util.find_spec(package) is None or importlib.util.find_spec(module) is None:
+        print(
+            f"dvm: {what} is not part of this version or not installed (no module {module}). What is installed and what is not: dvm doctor",
+            file=sys.stderr,
+        )
+        return 2
+    sys.argv = [module, *args]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""The methods of an array: elementwise, reductions, matmul, shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from .. import _core
+from ..dtypes import DataType, bool_, describe, float32, usable
+from ..errors import ArgumentError, DtypeError, ShapeError, where
+from ..msbc.layout import CODES as OP
+from .array_record import current
+
+if TYPE_CHECKING:
+    from .array import Array
+
+
+Scalar = bool | int | float
+
+
+def _unary(opcode: str) -> Callable[[Methods], Array]:
+    return lambda self: self._op(opcode)
+
+
+class Methods:
+    """Mixed into Array."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        dtype: DataType
+        shape: tuple[int, ...]
+
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def size(self) -> int: ...
+
+    _op: Callable[..., Array]
+    _binary: Callable[..., Array]
+    _operand: Callable[[str, Any], Array | Scalar]
+    _dtype_error: Callable[..., DtypeError]
+
+    exp, log, sqrt, rsqrt = _unary("EXP"), _unary("LOG"), _unary("SQRT"), _unary("RSQRT")
+    tanh, erf, sigmoid, sin, cos = _unary("TANH"), _unary("ERF"), _unary("SIGMOID"), _unary("SIN"), _unary("COS")
+    floor, ceil, round, trunc = _unary("FLOOR"), _unary("CEIL"), _unary("ROUND"), _unary("TRUNC")
+    abs, reciprocal, isfinite, copy = _unary("ABS"), _unary("RECIPROCAL"), _unary("IS_FINITE"), _unary("COPY")
+
+    def maximum(self, other: Any) -> Array:
+        """The larger, element by element; NaN if either is."""
+        return self._binary("MAXIMUM", other)
+
+    def minimum(self, other: Any) -> Array:
+        return self._binary("MINIMUM", other)
+
+    def relu(self) -> Array:
+        return self._binary("MAXIMUM", 0)
+
+    def astype(self, dtype: Any) -> Array:
+        """In another dtype; float to integer goes towards zero."""
+        file, line = where(_core.user_place())
+        wanted = usable(dtype, op="CAST", file=file, line=line)
+        return self._op("CAST", dtype=wanted) if wanted is not self.dtype else self._itself()
+
+    def where(self, a: Any, b: Any) -> Array:
+        """a where this (bool) array is true, else b. One of a and b may be a number."""
+        from .array import Array, full, tensor
+
+        if self.dtype is not bool_:
+            raise self._dtype_error(
+                "SELECT", f"the condition must be bool, got {describe(self.dtype, self.shape)}; compare it, as in x > 0"
+            )
+        first = a if isinstance(a, Array) else b if isinstance(b, Array) else tensor(a)
+        sides = [side if isinstance(side, Array) else full((), first._number("SELECT", side), first.dtype) for side in (a, b)]
+        return self._op("SELECT", sides)
+
+    def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
+        return self._reduce("SUM", axis, keepdims)
+
+    def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
+        return self._reduce("MEAN", axis, keepdims)
+
+    def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
+        return self._reduce("MAX", axis, keepdims)
+
+    def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
+        return self._reduce("MIN", axis, keepdims)
+
+    def softmax(self, axis: int = -1) -> Array:
+        """exp(x - max) / sum(exp(x - max)) along an axis."""
+        e = (self._itself() - self.max(axis, True)).exp()
+        return e / e.sum(axis, True)
+
+    def _reduce(self, name: str, axis: int | Sequence[int] | None, keepdims: bool) -> Array:
+        axes = sorted({self._axis(item) for item in ((axis,) if isinstance(axis, int) else range(self.ndim) if axis is None else axis)})
+        result, group = self._itself(), list[int]()
+        for number in [*reversed(axes), None]:  # runs of neighbours, the last first, so that earlier axes keep their numbers
+            if group and number != group[0] - 1:
+                result = result._op(name, attrs=(int(keepdims), *group))
+                group = []
+            if number is not None:
+                group.insert(0, number)
+        return result if axes else self._op("COPY")
+
+    def _itself(self) -> Array:
+        return cast("Array", self)
+
+    def _axis(self, axis: int) -> int:
+        if not -self.ndim <= axis < self.ndim:
+            file, line = where(_core.user_place())
+            raise ArgumentError(
+                f"axis {axis} is out of range for {describe(self.dtype, self.shape)}", shapes=[self.shape], file=file, line=line
+            )
+        return axis % self.ndim
+
+    def matmul(self, other: Any, transpose_a: bool = False, transpose_b: bool = False) -> Array:
+        """self @ other over the last two axes, batches broadcast. A vector on the left is a row, on the right a column, as in NumPy."""
+        other = self._operand("MATMUL", other)
+        if not isinstance(other, Array):
+            raise self._dtype_error("MATMUL", f"takes an array, got {other!r}")
+        left = self.reshape(1, -1) if self.ndim == 1 else self
+        right = other.reshape(-1, 1) if other.ndim == 1 else other
+        result = left._op("MATMUL", (right,), (int(transpose_a), int(transpose_b)))
+        shape = list(result.shape)
+        if other.ndim == 1:
+            del shape[-1]
+        if self.ndim == 1:
+            del shape[-1 if other.ndim == 1 else -2]
+        return result if len(shape) == result.ndim else result.reshape(shape)
+
+    def reshape(self, *shape: Any) -> Array:
+        """The same elements in another shape; one dimension may be -1."""
+        wanted = [int(dim) for dim in (shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)]
+        if wanted.count(-1) == 1:
+            rest = int(np.prod([dim for dim in wanted if dim != -1], dtype=np.int64))
+            if rest and self.size % rest == 0:
+                wanted[wanted.index(-1)] = self.size // rest
+        if any(dim < 0 for dim in wanted):
+            file, line = where(_core.user_place())
+            raise ShapeError(
+                f"RESHAPE: {describe(self.dtype, self.shape)} does not make {wanted}",
+                op="RESHAPE",
+                shapes=[self.shape],
+                file=file,
+                line=line,
+            )
+        return self._op("RESHAPE", shape=tuple(wanted))
+
+    def transpose(self, *axes: Any) -> Array:
+        """Axes reordered; reversed if none are named."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or range(self.ndim - 1, -1, -1)
+        return self._op("TRANSPOSE", attrs=tuple(self._axis(int(axis)) for axis in order))
+
+    def swapaxes(self, a: int, b: int) -> Array:
+        order = [*range(self.ndim)]
+        a, b = self._axis(a), self._axis(b)
+        order[a], order[b] = order[b], order[a]
+        return self.transpose(order)
+
+    def broadcast_to(self, shape: Sequence[int]) -> Array:
+        return self._op("BROADCAST", shape=tuple(shape))
+
+    def one_hot(self, depth: int, on: Scalar = 1, off: Scalar = 0, dtype: Any = float32) -> Array:
+        """`on` where the index is, else `off`, along a new last axis."""
+        recorder = current()
+        code = usable(dtype, op="ONE_HOT").code
+        return Array(None, recorder, recorder.op(OP["ONE_HOT"], (recorder.value(self._itself()),), (depth,), None, code, (on, off)))

@@ -1,0 +1,120 @@
+"""Loads and stores of a kernel body, and the hints DVM takes that change nothing here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core
+from ..dtypes import usable
+from ..errors import ArgumentError, UnsupportedError, where
+from .builder_objects import IntArrayRef, NDObject, ScalarRef, fail, now, numbers
+from .builder_rules import tensor_of
+from .builder_shapes import Shaped
+
+
+class Ends(Shaped):
+    """Mixed into Kernel: where tensors come from and where they go."""
+
+    stores: list[NDObject]
+
+    def load(self, shape: Any, dtype: Any) -> NDObject:
+        """A contiguous input. -1 is a dimension that may differ from run to run."""
+        return self._load("Load", numbers(shape), dtype)
+
+    def view_load(self, shape: Any, stride: Any, dtype: Any) -> NDObject:
+        """An input read with strides (in elements): 0 repeats, swapped strides transpose."""
+        return self._load("ViewLoad", numbers(shape), dtype, stride=numbers(stride))
+
+    def global_access(self, shape: Any, dtype: Any) -> NDObject:
+        """An input that another load takes as its index."""
+        return self.load(shape, dtype)
+
+    def slice_load(self, shape: Any, start: Any, size: Any, dtype: Any) -> NDObject:
+        """A box of an input: `size` elements from `start` along every axis."""
+        return self._shaped("SliceViewLoad", self.load(shape, dtype), start=numbers(start), size=numbers(size))
+
+    def stridedslice_load(self, shape: Any, start: Any, end: Any, step: Any, dtype: Any) -> NDObject:
+        """x[start:end] along every axis; negative bounds count from the end. The step is 1."""
+        if any(item != 1 for item in now(numbers(step))):
+            raise fail(
+                ArgumentError, f"step must be 1 along every axis, got {list(now(numbers(step)))}", _core.user_place(), op="StridedSliceLoad"
+            )
+        return self._shaped("StridedSliceLoad", self.load(shape, dtype), start=numbers(start), end=numbers(end))
+
+    def gather_load(self, shape: Any, index: NDObject, dtype: Any, axis: int = 0, gather_mode: int = 1) -> NDObject:
+        """Whole slices of an input, chosen by an index (gather mode 1)."""
+        if gather_mode != 1:
+            self._missing("gather mode 0 (element gather)")
+        source = self.load(shape, dtype)
+        return self._node("GatherLoad", (source, tensor_of(index, "GatherLoad")), source.dtype_, _core.user_place(), axis=axis)
+
+    def multi_load(self, shape: Any, dtype: Any) -> NDObject:
+        return self._missing("communication between devices (multi_load)")
+
+    def scalar(self, dtype: Any = None) -> ScalarRef:
+        """A number given at each run."""
+        return ScalarRef(dtype=dtype)
+
+    def make_int(self, value: int = 0) -> ScalarRef:
+        return ScalarRef(value)
+
+    def make_float(self, value: float = 0.0) -> ScalarRef:
+        return ScalarRef(value)
+
+    def int_array(self) -> IntArrayRef:
+        """A list of dimensions given at each run."""
+        return IntArrayRef()
+
+    def _load(self, op: str, shape: Any, dtype: Any, **attrs: Any) -> NDObject:
+        place = _core.user_place()
+        file, line = where(place)
+        node = self._node(op, (), usable(dtype, op=op, file=file, line=line), place, shape=shape, **attrs)
+        if not isinstance(shape, IntArrayRef) and all(dim >= 0 for dim in shape):
+            node.dims = shape
+        return node
+
+    # ---- stores --------------------------------------------------------------------------------
+
+    def store(self, x: NDObject, dtype: Any = None) -> NDObject:
+        """An output; cast if a dtype is given that differs."""
+        if dtype is not None:
+            x = self.cast(x, dtype)
+        return self._store("Store", x)
+
+    def view_store(self, x: NDObject, stride: Any, dtype: Any = None) -> NDObject:
+        """An output written with strides (in elements) into an array given by `set_output`; what lies between keeps its content."""
+        if dtype is not None:
+            x = self.cast(x, dtype)
+        return self._store("ViewStore", x, stride=numbers(stride))
+
+    def pad_store(self, x: NDObject, pad: Any) -> NDObject:
+        """An output whose last axis is `pad` zeros longer (or each axis by a list)."""
+        return self._store("Store", self._shaped("Pad", x, pad=pad if isinstance(pad, int) else numbers(pad)))
+
+    def concat_store(self, inputs: Sequence[NDObject], dim: int) -> NDObject:
+        """Several tensors side by side as one output."""
+        return self._store("Store", self.concat(inputs, dim))
+
+    def _store(self, op: str, x: NDObject, **attrs: Any) -> NDObject:
+        place = _core.user_place()
+        node = self._node(op, (tensor_of(x, op, place),), x.dtype_, place, earlier=[store.id for store in self.stores], **attrs)
+        self.stores.append(node)
+        return node
+
+    # ---- hints: fusing, splitting and stages are found at each run --------------------------------------------------
+
+    def _hint(self, *args: Any, **kwargs: Any) -> None:
+        """Accepted for scripts written for DVM; without effect here."""
+
+    spec_next = parallel_add = p_next = seq_add = tile = _hint
+    set_store_inplace = set_store_temp = set_load_bind = clear_store_memory = _hint
+
+    @staticmethod
+    def _switch(*args: Any, **kwargs: Any) -> None:
+        """Accepted for scripts written for DVM; results here never depend on it."""
+
+    set_deterministic = set_determ = set_online_tuning = set_lazy_tuning = set_vf_fusion = set_cube_store_type = _switch
+
+    def clone(self, *args: Any) -> Any:
+        raise UnsupportedError("clone is not part of this version; build the kernel by a function and call it twice")

@@ -1,0 +1,115 @@
+"""The ops of a kernel body that look beyond one element: reductions, matmul, shape and movement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core
+from ..dtypes import float32, int32, int64, usable
+from ..errors import ArgumentError, DtypeError, where
+from .builder_objects import NDObject, ScalarRef, fail, numbers
+from .builder_rules import FLOATS, Rules, Scalar, encode, tensor_of
+
+
+class Shaped(Rules):
+    """Mixed into Kernel: everything but elementwise ops, loads and stores."""
+
+    def sum(self, x: NDObject, dims: Any = (), keepdims: bool = False) -> NDObject:
+        """Sum over axes (all if none are named). float32 (or float64) only, as in DVM."""
+        return self._reduce("sum", x, dims, keepdims)
+
+    def max(self, x: NDObject, dims: Any = (), keepdims: bool = False) -> NDObject:
+        """Largest over axes."""
+        return self._reduce("max", x, dims, keepdims)
+
+    def min(self, x: NDObject, dims: Any = (), keepdims: bool = False) -> NDObject:
+        """Smallest over axes."""
+        return self._reduce("min", x, dims, keepdims)
+
+    def element_any(self, x: NDObject) -> NDObject:
+        """float32 of shape [1]: 1 if any element is not zero."""
+        place = _core.user_place()
+        if tensor_of(x, "ElementAny", place).dtype_ is not float32:
+            raise fail(DtypeError, f"takes float32, got {x.dtype_}; cast it first", place, x, op="ElementAny")
+        return self._node("ElementAny", (x,), float32, place)
+
+    def matmul(self, lhs: NDObject, rhs: NDObject, trans_a: bool = False, trans_b: bool = False, bias: NDObject | None = None) -> NDObject:
+        """lhs @ rhs over the last two axes, batches broadcast, plus an optional bias."""
+        place = _core.user_place()
+        dtype = self._same_dtype("MatMul", [lhs, rhs, *([bias] if bias is not None else [])], place)
+        if dtype not in FLOATS:
+            raise fail(DtypeError, f"takes floats, got {dtype}; cast both operands first", place, lhs, rhs, op="MatMul")
+        result = self._node("MatMul", (lhs, rhs), dtype, place, trans_a=bool(trans_a), trans_b=bool(trans_b))
+        return result if bias is None else self._node("Add", (result, bias), dtype, place)
+
+    def _reduce(self, kind: str, x: NDObject, dims: Any, keepdims: bool) -> NDObject:
+        place = _core.user_place()
+        if kind == "sum" and tensor_of(x, "Reduce", place).dtype_ not in FLOATS:
+            raise fail(DtypeError, f"sum takes float32, got {x.dtype_}; cast it to float32 first", place, x, op="Reduce")
+        return self._node(
+            "Reduce", (tensor_of(x, "Reduce", place),), x.dtype_, place, kind=kind, dims=numbers(dims), keepdims=bool(keepdims)
+        )
+
+    # ---- shape and movement --------------------------------------------------------------------------------
+
+    def reshape(self, x: NDObject, shape: Any) -> NDObject:
+        """The same elements in another shape; one dimension may be -1."""
+        return self._shaped("Reshape", x, shape=numbers(shape))
+
+    def permute(self, x: NDObject, dims: Any) -> NDObject:
+        """Axes reordered: axis i of the result is axis dims[i] of x."""
+        return self._shaped("Permute", x, dims=numbers(dims))
+
+    def slice(self, x: NDObject, start: Any, size: Any) -> NDObject:
+        """A box of x: `size` elements from `start` along every axis; size -1: to the end."""
+        return self._shaped("Slice", x, start=numbers(start), size=numbers(size))
+
+    def slice_dim(self, x: NDObject, dim: int, begin: int | ScalarRef, end: int | ScalarRef) -> NDObject:
+        """x[begin:end] along one axis; negative bounds count from the end."""
+        for bound in (begin, end):
+            if not isinstance(bound, (int, ScalarRef)):
+                raise fail(
+                    ArgumentError,
+                    f"Unsupported slice_dim bound type {type(bound).__name__}; it is an int or a ScalarRef",
+                    _core.user_place(),
+                )
+        return self._shaped("DimSlice", x, dim=dim, begin=begin, end=end)
+
+    def concat(self, inputs: Sequence[NDObject], dim: int) -> NDObject:
+        """Tensors side by side along an axis."""
+        place = _core.user_place()
+        if not inputs:
+            raise fail(ArgumentError, "needs at least one tensor", place, op="Concat")
+        return self._node("Concat", tuple(inputs), self._same_dtype("Concat", list(inputs), place), place, dim=int(dim))
+
+    def split(self, x: NDObject, dim: int, split_size: int, split_num: int) -> list[NDObject]:
+        """`split_num` pieces of `split_size` along an axis; the last may be shorter."""
+        return [self._shaped("DimSlice", x, dim=dim, begin=i * split_size, end=(i + 1) * split_size) for i in range(split_num)]
+
+    def one_hot(self, indices: NDObject, depth: int, axis: int = -1, on: Scalar = 1, off: Scalar = 0, dtype: Any = float32) -> NDObject:
+        """`on` where the index is, else `off`, along a new axis of extent `depth`. Indices int32 (or int64)."""
+        place = _core.user_place()
+        file, line = where(place)
+        wanted = usable(dtype, op="OneHot", file=file, line=line)
+        if tensor_of(indices, "OneHot", place).dtype_ not in (int32, int64):
+            raise fail(DtypeError, f"indices must be int32, got {indices.dtype_}; cast them first", place, indices, op="OneHot")
+        imms = tuple(encode(value, wanted, "OneHot", place) for value in (on, off))
+        return self._node("OneHot", (indices,), wanted, place, depth=int(depth), axis=int(axis), imms=imms)
+
+    # ---- known, and not here --------------------------------------------------------------------------------
+
+    def grouped_matmul(self, *args: Any, **kwargs: Any) -> NDObject:
+        return self._missing("grouped_matmul (use one matmul per group)")
+
+    def allreduce(self, *args: Any, **kwargs: Any) -> NDObject:
+        return self._missing("communication between devices (allreduce)")
+
+    def allgather(self, *args: Any, **kwargs: Any) -> NDObject:
+        return self._missing("communication between devices (allgather)")
+
+    def reducescatter(self, *args: Any, **kwargs: Any) -> NDObject:
+        return self._missing("communication between devices (reducescatter)")
+
+    def custom(self, *args: Any, **kwargs: Any) -> NDObject:
+        return self._missing("custom (a user operator)")
