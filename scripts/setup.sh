@@ -40,7 +40,7 @@ install_packages() {
   say "2/3 packages: MindSpore 2.10 and what the build and the tests need (about 900 MB the first time)"
   "${pip[@]}" "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.22" ninja
   # The requirements of the extras in pyproject.toml, without building the project itself: that is the next step.
-  .venv/bin/python scripts/requirements.py adapter mindspore test lint >build/requirements.txt
+  .venv/bin/python scripts/requirements.py adapter mindspore demo test lint >build/requirements.txt
   "${pip[@]}" -r build/requirements.txt
 }
 
