@@ -85,9 +85,4 @@ void cast(void* dst, const void* a, int64_t n) {
   for (int64_t i = 0; i < n; ++i) d[i] = Cast<From, To>::of(x[i]);
 }
 
-template <class T>
-void copy(void* dst, const void* a, int64_t n) {
-  if (n > 0 && dst != a) memcpy(dst, a, size_t(n) * sizeof(T));
-}
-
 }  // namespace dvm::DVM_LEVEL

@@ -24,6 +24,13 @@
 #define DVM_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+// The next loop has a small constant count and is written out (arrays of vectors then live in registers).
+#if defined(__clang__)
+#define DVM_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define DVM_UNROLL _Pragma("GCC unroll 32")
+#endif
+
 namespace dvm::DVM_LEVEL {
 
 // Width of the machine's vectors, used where lanes are written out (reductions, matmul).
@@ -70,6 +77,11 @@ void map_unary(void* dst, const void* a, int64_t n) {
   auto* x = static_cast<const T*>(a);
   DVM_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) d[i] = F::of(x[i]);
+}
+
+template <class T>
+void copy(void* dst, const void* a, int64_t n) {
+  if (n > 0 && dst != a) memcpy(dst, a, size_t(n) * sizeof(T));
 }
 
 template <class F, class T>

@@ -59,16 +59,52 @@ template <> struct UnsignedOf<uint8_t> { using type = uint8_t; };
 template <> struct UnsignedOf<int32_t> { using type = uint32_t; };
 template <> struct UnsignedOf<int64_t> { using type = uint64_t; };
 
-struct Pow {
-  // The exponents that programs use most are cheaper by hand. The rule looks at the value alone, so a tensor of exponents and one
-  // exponent for all give the same bits.
+struct Sqrt {
   template <class T>
-  static DVM_INLINE T real(T a, T b, T general) {
-    const T root = a == -__builtin_inf() ? T(__builtin_inf()) : square_root(a + T(0));
-    return b == T(2) ? a * a : b == T(3) ? a * a * a : b == T(-1) ? T(1) / a : b == T(0.5) ? root : b == T(-0.5) ? T(1) / root : general;
+  static DVM_INLINE T of(T a) { return square_root(a); }
+};
+struct Rsqrt {
+  template <class T>
+  static DVM_INLINE T of(T a) { return T(1) / square_root(a); }
+};
+struct Reciprocal {
+  template <class T>
+  static DVM_INLINE T of(T a) { return T(1) / a; }
+};
+
+// The exponents that programs use most are cheaper by hand.
+struct Squared {
+  template <class T>
+  static DVM_INLINE T of(T a) { return a * a; }
+};
+struct Cubed {
+  template <class T>
+  static DVM_INLINE T of(T a) { return a * a * a; }
+};
+// Unlike sqrt, pow makes +0 of -0 and +infinity of -infinity.
+struct PowHalf {
+  template <class T>
+  static DVM_INLINE T of(T a) { return a == -T(__builtin_inf()) ? -a : square_root(a + T(0)); }
+};
+struct PowMinusHalf {
+  template <class T>
+  static DVM_INLINE T of(T a) { return T(1) / PowHalf::of(a); }
+};
+
+struct Pow {
+  template <class T>
+  static DVM_INLINE T real(T a, T b) {
+    // The rule looks at the value alone, so a tensor of exponents and one exponent for a row (map_pow_rows) give the same bits.
+    if (b == T(2)) return Squared::of(a);
+    if (b == T(3)) return Cubed::of(a);
+    if (b == T(-1)) return Reciprocal::of(a);
+    if (b == T(0.5)) return PowHalf::of(a);
+    if (b == T(-0.5)) return PowMinusHalf::of(a);
+    if constexpr (sizeof(T) == 4) return __builtin_powf(a, b);
+    else return __builtin_pow(a, b);
   }
-  static DVM_INLINE float of(float a, float b) { return real(a, b, __builtin_powf(a, b)); }
-  static DVM_INLINE double of(double a, double b) { return real(a, b, __builtin_pow(a, b)); }
+  static DVM_INLINE float of(float a, float b) { return real(a, b); }
+  static DVM_INLINE double of(double a, double b) { return real(a, b); }
   // By squaring, with wrap-around. A negative exponent gives the true power towards zero: 1, -1 or 0 (0 ** -n = 0).
   template <class T>
   static DVM_INLINE T of(T a, T b) {
@@ -82,6 +118,28 @@ struct Pow {
     return T(result);
   }
 };
+
+// a ** (one exponent per row): the easy exponents as vector loops.
+template <class T>
+void map_pow_rows(void* dst, const void* a, const void* s, int64_t rows, int64_t cols) {
+  constexpr struct {
+    T exponent;
+    Unary loop;
+  } kEasy[] = {{T(2), map_unary<Squared, T>},     {T(3), map_unary<Cubed, T>},          {T(-1), map_unary<Reciprocal, T>},
+               {T(0.5), map_unary<PowHalf, T>}, {T(-0.5), map_unary<PowMinusHalf, T>}, {T(1), copy<T>}};
+  if (cols == 1) return map_binary<Pow, T>(dst, a, s, rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    T* d = static_cast<T*>(dst) + r * cols;
+    const T* x = static_cast<const T*>(a) + r * cols;
+    const T exponent = static_cast<const T*>(s)[r];
+    Unary loop = nullptr;
+    for (const auto& easy : kEasy)
+      if (exponent == easy.exponent) loop = easy.loop;
+    if (loop) loop(d, x, cols);
+    else
+      for (int64_t i = 0; i < cols; ++i) d[i] = Pow::of(x[i], exponent);
+  }
+}
 
 struct Equal {
   template <class T>
@@ -131,18 +189,6 @@ struct Abs {
     using U = typename UnsignedOf<T>::type;
     return a < 0 ? T(U(0) - U(a)) : a;
   }
-};
-struct Sqrt {
-  template <class T>
-  static DVM_INLINE T of(T a) { return square_root(a); }
-};
-struct Rsqrt {
-  template <class T>
-  static DVM_INLINE T of(T a) { return T(1) / square_root(a); }
-};
-struct Reciprocal {
-  template <class T>
-  static DVM_INLINE T of(T a) { return T(1) / a; }
 };
 struct IsFinite {
   static DVM_INLINE uint8_t of(float a) { return __builtin_fabsf(a) <= 3.40282346638528859812e38f; }

@@ -24,6 +24,45 @@ inline void fill(void* dst, const void* value, int64_t n, int item) {
   }
 }
 
+// ---- transposes ---------------------------------------------------------------------------------------------------------------------------
+
+// 16 bytes of 4-byte items: the one vector that every level has.
+typedef uint32_t Quad __attribute__((vector_size(16)));
+
+DVM_INLINE void transpose_4x4(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
+  Quad q[4];
+  for (int i = 0; i < 4; ++i) memcpy(&q[i], src + i * src_stride, sizeof(Quad));
+  const Quad a = __builtin_shufflevector(q[0], q[1], 0, 4, 1, 5), b = __builtin_shufflevector(q[2], q[3], 0, 4, 1, 5);
+  const Quad c = __builtin_shufflevector(q[0], q[1], 2, 6, 3, 7), d = __builtin_shufflevector(q[2], q[3], 2, 6, 3, 7);
+  q[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  q[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  q[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  q[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+  for (int i = 0; i < 4; ++i) memcpy(dst + i * dst_stride, &q[i], sizeof(Quad));
+}
+
+// dst[r][c] = src[c][r]: both sides have contiguous rows (dst: `cols` items, src: `rows` items), the given bytes apart.
+template <class T>
+void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows, int64_t cols) {
+  constexpr int64_t kItem = sizeof(T), kSide = 64 / kItem;  // blocks of whole cache lines
+  for (int64_t r0 = 0; r0 < rows; r0 += kSide)
+    for (int64_t c0 = 0; c0 < cols; c0 += kSide) {
+      const int64_t r1 = smaller(r0 + kSide, rows), c1 = smaller(c0 + kSide, cols);
+      int64_t r = r0;
+      if constexpr (kItem == 4)
+        for (; r + 4 <= r1; r += 4) {
+          int64_t c = c0;
+          for (; c + 4 <= c1; c += 4) transpose_4x4(dst + r * dst_stride + c * kItem, dst_stride, src + c * src_stride + r * kItem, src_stride);
+          for (; c < c1; ++c)
+            for (int64_t i = r; i < r + 4; ++i) memcpy(dst + i * dst_stride + c * kItem, src + c * src_stride + i * kItem, kItem);
+        }
+      for (; r < r1; ++r)
+        for (int64_t c = c0; c < c1; ++c) memcpy(dst + r * dst_stride + c * kItem, src + c * src_stride + r * kItem, kItem);
+    }
+}
+
+// ---- any strides --------------------------------------------------------------------------------------------------------------------------
+
 // The strided side is read (In) or written. Both loops go over blocks of kSide x kSide, so that a transposed operand uses whole cache lines.
 template <class T, bool In>
 void copy_strided(char* packed, char* strided, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride) {
@@ -33,6 +72,11 @@ void copy_strided(char* packed, char* strided, int64_t rows, int64_t cols, int64
     char* s = strided + r * row_stride + c * col_stride;
     memcpy(In ? p : s, In ? s : p, sizeof(T));
   };
+  // Rows next to each other in memory: a transpose, seen from the strided or from the packed side.
+  if (row_stride == int64_t(sizeof(T))) {
+    if (In) return transpose<T>(packed, cols * int64_t(sizeof(T)), strided, col_stride, rows, cols);
+    return transpose<T>(strided, col_stride, packed, cols * int64_t(sizeof(T)), cols, rows);
+  }
   if ((row_stride < 0 ? -row_stride : row_stride) >= (col_stride < 0 ? -col_stride : col_stride)) {
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < cols; ++c) move(r, c);

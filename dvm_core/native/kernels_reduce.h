@@ -23,51 +23,82 @@ struct Lanes {
   static constexpr int kParts = int(kLanes * sizeof(T)) / kLaneBytes<T>;
   V part[kParts];
 
+  static constexpr int kPer = kLaneBytes<T> / int(sizeof(T));
+
   DVM_INLINE void set(T x) {
+    DVM_UNROLL
     for (int p = 0; p < kParts; ++p) part[p] = x - V{};  // x - 0 is x, -0 included
   }
   DVM_INLINE void load(const T* from) {
-    for (int p = 0; p < kParts; ++p) memcpy(&part[p], from + p * (kLaneBytes<T> / int(sizeof(T))), sizeof(V));
+    DVM_UNROLL
+    for (int p = 0; p < kParts; ++p) memcpy(&part[p], from + p * kPer, sizeof(V));
   }
   DVM_INLINE void store(T* to) const {
-    for (int p = 0; p < kParts; ++p) memcpy(to + p * (kLaneBytes<T> / int(sizeof(T))), &part[p], sizeof(V));
+    DVM_UNROLL
+    for (int p = 0; p < kParts; ++p) memcpy(to + p * kPer, &part[p], sizeof(V));
   }
   template <class F>
   DVM_INLINE void join(const Lanes& o) {
+    DVM_UNROLL
     for (int p = 0; p < kParts; ++p) part[p] = F::of(part[p], o.part[p]);
   }
 };
 
-template <class F, class T>
-DVM_INLINE T join_lanes(const Lanes<T>& lanes) {
-  T x[kLanes];
-  lanes.store(x);
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int l = 0; l < half; ++l) x[l] = F::of(x[l], x[l + half]);
-  return x[0];
+// The tree inside one vector of N lanes: halves of vectors while they are wide, then one by one.
+template <class F, class T, int N, class V>
+DVM_INLINE T join_vector(V v) {
+  if constexpr (N == 16 && sizeof(V) > 16) {
+    return join_vector<F, T, 8>(F::of(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7), __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)));
+  } else if constexpr (N == 8 && sizeof(V) > 16) {
+    return join_vector<F, T, 4>(F::of(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7)));
+  } else if constexpr (N == 4 && sizeof(V) > 16) {
+    return join_vector<F, T, 2>(F::of(__builtin_shufflevector(v, v, 0, 1), __builtin_shufflevector(v, v, 2, 3)));
+  } else {
+    T x[N];
+    memcpy(x, &v, sizeof(V));
+    DVM_UNROLL
+    for (int half = N / 2; half > 0; half /= 2)
+      for (int l = 0; l < half; ++l) x[l] = F::of(x[l], x[l + half]);
+    return x[0];
+  }
 }
 
-// `Units` runs of n elements (n <= 4096), `stride` apart, side by side: independent chains hide the latency of each other.
+template <class F, class T>
+DVM_INLINE T join_lanes(Lanes<T> lanes) {
+  DVM_UNROLL
+  for (int half = Lanes<T>::kParts / 2; half > 0; half /= 2)
+    for (int p = 0; p < half; ++p) lanes.part[p] = F::of(lanes.part[p], lanes.part[p + half]);
+  return join_vector<F, T, Lanes<T>::kPer>(lanes.part[0]);
+}
+
+// `Units` runs of n elements, 16 <= n, `stride` apart, side by side: independent chains hide the latency of each other.
 template <class F, class T, int Units>
 DVM_INLINE void reduce_runs(T* out, const T* x, int64_t n, int64_t stride, T identity) {
   Lanes<T> acc[Units], in;
+  DVM_UNROLL
   for (int u = 0; u < Units; ++u) acc[u].set(identity);
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
+  for (; i + kLanes <= n; i += kLanes) {
+    DVM_UNROLL
     for (int u = 0; u < Units; ++u) {
       in.load(x + u * stride + i);
       acc[u].template join<F>(in);
     }
-  for (int u = 0; u < Units; ++u) {
-    if (i < n) {
-      T rest[kLanes];
-      for (int l = 0; l < kLanes; ++l) rest[l] = identity;
-      for (int64_t l = 0; l < n - i; ++l) rest[l] = x[u * stride + i + l];
-      in.load(rest);
+  }
+  if (i < n) {
+    // The last group: the last 16 elements, moved down so that the new ones come first and the identity fills the rest.
+    T window[2 * kLanes];
+    in.set(identity);
+    in.store(window + kLanes);
+    DVM_UNROLL
+    for (int u = 0; u < Units; ++u) {
+      memcpy(window, x + u * stride + n - kLanes, kLanes * sizeof(T));
+      in.load(window + kLanes - (n - i));
       acc[u].template join<F>(in);
     }
-    out[u] = join_lanes<F, T>(acc[u]);
   }
+  DVM_UNROLL
+  for (int u = 0; u < Units; ++u) out[u] = join_lanes<F, T>(acc[u]);
 }
 
 template <class F, class T>
@@ -89,37 +120,79 @@ struct Identity<Minimum, T> {
   }
 };
 
+// Bool: SUM and MAX are `any`, MIN is `all`; the result is 0 or 1 whatever the bytes were.
+struct Any {
+  static DVM_INLINE uint8_t of(uint8_t a, uint8_t b) { return (a | b) != 0; }
+  template <class V>
+  static DVM_INLINE V of(V a, V b) { return a | b; }
+};
+struct All {
+  static DVM_INLINE uint8_t of(uint8_t a, uint8_t b) { return (a != 0) & (b != 0); }
+  template <class V>
+  static DVM_INLINE V of(V a, V b) { return V(((a != 0) & (b != 0)) & 1); }
+};
+template <>
+struct Identity<All, uint8_t> {
+  static constexpr uint8_t value() { return 1; }
+};
+
+// Rows of fewer than 16 columns: the same tree without the lanes that hold nothing, over 64 rows side by side.
+template <class F, class T>
+void reduce_short_rows(T* out, const T* x, int64_t rows, int64_t cols) {
+  constexpr int64_t kSide = 64;
+  constexpr T identity = Identity<F, T>::value();
+  T lane[kLanes][kSide] = {};
+  for (int64_t r0 = 0; r0 < rows; r0 += kSide) {
+    const int64_t some = smaller(kSide, rows - r0);
+    for (int64_t c = 0; c < cols; ++c)
+      for (int64_t r = 0; r < some; ++r) lane[c][r] = F::of(identity, x[(r0 + r) * cols + c]);
+    for (int64_t half = kLanes / 2; half > 0; half /= 2)
+      for (int64_t l = 0; l < half && l + half < cols; ++l)
+        for (int64_t r = 0; r < some; ++r) lane[l][r] = F::of(lane[l][r], lane[l + half][r]);
+    memcpy(out + r0, lane[0], size_t(some) * sizeof(T));
+  }
+}
+
+// Rows (or blocks of one long row) reduced together: as many as fit into half of 16 registers.
+template <class T>
+inline constexpr int kUnits = Lanes<T>::kParts >= 8 ? 1 : smaller(4, 8 / Lanes<T>::kParts);
+
+template <class F, class T>
+T reduce_long_row(const T* row, int64_t cols) {
+  constexpr T identity = Identity<F, T>::value();
+  T total = identity, part[kUnits<T>];
+  for (int64_t c = 0; c < cols;) {
+    const int64_t left = cols - c;
+    int units = 1;
+    if (left >= kUnits<T> * kReduceBlock) {
+      units = kUnits<T>;
+      reduce_runs<F, T, kUnits<T>>(part, row + c, kReduceBlock, kReduceBlock, identity);
+    } else if (left >= kLanes) {
+      reduce_runs<F, T, 1>(part, row + c, smaller(kReduceBlock, left), 0, identity);
+    } else {
+      reduce_short_rows<F, T>(part, row + c, 1, left);
+    }
+    for (int u = 0; u < units; ++u) total = c == 0 && u == 0 ? part[0] : F::of(total, part[u]);
+    c += units * kReduceBlock;
+  }
+  return total;
+}
+
 template <class F, class T>
 void reduce_rows(void* dst, const void* src, int64_t rows, int64_t cols) {
-  constexpr int kUnits = 4;
   constexpr T identity = Identity<F, T>::value();
   auto* out = static_cast<T*>(dst);
   auto* x = static_cast<const T*>(src);
-  if (cols <= kReduceBlock) {
-    int64_t r = 0;
-    for (; r + kUnits <= rows; r += kUnits) reduce_runs<F, T, kUnits>(out + r, x + r * cols, cols, cols, identity);
+  int64_t r = 0;
+  if (cols == 0) {
+    for (; r < rows; ++r) out[r] = identity;
+  } else if (cols < kLanes) {
+    reduce_short_rows<F, T>(out, x, rows, cols);
+  } else if (cols <= kReduceBlock) {
+    for (; r + kUnits<T> <= rows; r += kUnits<T>) reduce_runs<F, T, kUnits<T>>(out + r, x + r * cols, cols, cols, identity);
     for (; r < rows; ++r) reduce_runs<F, T, 1>(out + r, x + r * cols, cols, cols, identity);
-    return;
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    const T* row = x + r * cols;
-    T total = identity, part[kUnits];
-    bool first = true;
-    for (int64_t c = 0; c < cols;) {
-      int units = 1;
-      if (c + kUnits * kReduceBlock <= cols) {
-        units = kUnits;
-        reduce_runs<F, T, kUnits>(part, row + c, kReduceBlock, kReduceBlock, identity);
-      } else {
-        reduce_runs<F, T, 1>(part, row + c, smaller(kReduceBlock, cols - c), kReduceBlock, identity);
-      }
-      for (int u = 0; u < units; ++u) {
-        total = first ? part[u] : F::of(total, part[u]);
-        first = false;
-      }
-      c += units * kReduceBlock;
-    }
-    out[r] = total;
+  } else {
+    for (; r < rows; ++r) out[r] = reduce_long_row<F, T>(x + r * cols, cols);
   }
 }
 
@@ -140,21 +213,5 @@ void reduce_cols(void* acc, const void* src, int64_t rows, int64_t cols) {
     for (int64_t j = 0; j < cols; ++j) a[j] = F::of(a[j], x0[j]);
   }
 }
-
-// Bool: SUM and MAX are `any`, MIN is `all`; the result is 0 or 1 whatever the bytes were.
-struct Any {
-  static DVM_INLINE uint8_t of(uint8_t a, uint8_t b) { return (a | b) != 0; }
-  template <class V>
-  static DVM_INLINE V of(V a, V b) { return a | b; }
-};
-struct All {
-  static DVM_INLINE uint8_t of(uint8_t a, uint8_t b) { return (a != 0) & (b != 0); }
-  template <class V>
-  static DVM_INLINE V of(V a, V b) { return V(((a != 0) & (b != 0)) & 1); }
-};
-template <>
-struct Identity<All, uint8_t> {
-  static constexpr uint8_t value() { return 1; }
-};
 
 }  // namespace dvm::DVM_LEVEL

@@ -73,6 +73,8 @@ constexpr void add_arithmetic(Builder& b) {
   b.binary<Mul, F32, F64, WI8, U8, WI32, WI64>(Op::kMUL);
   b.binary<Div, F32, F64, I8, U8, I32, I64>(Op::kDIV);
   b.binary<Pow, F32, F64, I8, U8, I32, I64>(Op::kPOW);
+  b.k.binary_vs[int(Op::kPOW)][int(DType::kF32)] = map_pow_rows<float>;
+  b.k.binary_vs[int(Op::kPOW)][int(DType::kF64)] = map_pow_rows<double>;
   b.binary<Maximum, F32, F64, I8, U8, I32, I64>(Op::kMAXIMUM);
   b.binary<Minimum, F32, F64, I8, U8, I32, I64>(Op::kMINIMUM);
   b.binary<Equal, F32, F64, I8, U8, I32, I64, B8>(Op::kEQUAL);

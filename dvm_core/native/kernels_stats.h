@@ -1,6 +1,7 @@
 // Statistics and NaN / infinity checks of a run of elements.
 #pragma once
 #include "kernels_cast.h"
+#include "kernels_reduce.h"
 
 namespace dvm::DVM_LEVEL {
 
@@ -48,65 +49,68 @@ inline int check_nothing(const void*, int64_t) { return 0; }
 
 inline constexpr int64_t kStatsBlock = 1024;
 
-// One block of at most kStatsBlock elements, all finite ones in two passes (mean, then squared deviations), 16 lanes like a reduction.
+// Bin of a magnitude's bits: its exponent, bin 1 beginning at 2**-24; 32 if it is not finite.
+template <class T>
+DVM_INLINE uint8_t bin_of(typename Layout<T>::U magnitude) {
+  using L = Layout<T>;
+  const int32_t e = int32_t(magnitude >> L::shift) - L::bias + 25;
+  const int32_t bin = e < 0 ? 0 : e > 31 ? 31 : e;
+  return uint8_t(magnitude >= L::infinity ? 32 : bin);
+}
+
+// Sum of n >= 1 values in the order of a row reduction.
+inline double sum_of(const double* x, int64_t n) {
+  double total;
+  reduce_rows<Add, double>(&total, x, 1, n);
+  return total;
+}
+
+// One block of at most kStatsBlock elements; mean first, then squared deviations. Every pass is a loop of its own that vectorises.
 template <class T>
 void stats_block(Stats* s, const T* x, int64_t n) {
+  if (n <= 0) return;
   using L = Layout<T>;
   using U = typename L::U;
-  constexpr int kLanesOf = 16;
-  double sum[kLanesOf] = {}, low[kLanesOf], high[kLanesOf], squares[kLanesOf] = {};
-  for (int l = 0; l < kLanesOf; ++l) low[l] = __builtin_inf(), high[l] = -__builtin_inf();
-  int32_t nan = 0, inf = 0, negative = 0, zero = 0;
+  U magnitude[kStatsBlock];
   uint8_t bin[kStatsBlock];
+  int32_t nan = 0, inf = 0, negative = 0, zero = 0;
   for (int64_t i = 0; i < n; ++i) {
     const U u = bits_as<U>(x[i]), m = U(u & L::magnitude);
+    magnitude[i] = m;
     nan += m > L::infinity;
     inf += m == L::infinity;
     negative += (m == L::infinity) & (u != m);
     zero += m == 0;
-    const int e = int(m >> L::shift) - L::bias + 25;  // bin 1 begins at 2**-24
-    bin[i] = uint8_t(m >= L::infinity ? 32 : e < 0 ? 0 : e > 31 ? 31 : e);
   }
-  for (int64_t i = 0; i < n; i += kLanesOf) {
-    const int lanes = int(smaller(int64_t(kLanesOf), n - i));
-    for (int l = 0; l < lanes; ++l) {
-      const bool finite = bin[i + l] < 32;
-      const double v = double(x[i + l]), kept = finite ? v : 0.0;
-      sum[l] += kept;
-      low[l] = finite && v < low[l] ? v : low[l];
-      high[l] = finite && v > high[l] ? v : high[l];
-    }
-  }
-  const int64_t finite = n - nan - inf;
+  for (int64_t i = 0; i < n; ++i) bin[i] = bin_of<T>(magnitude[i]);
+  uint16_t counts[4][33] = {};  // four, or runs of one bin would wait for each other
+  for (int64_t i = 0; i < n; ++i) ++counts[i & 3][bin[i]];
+
   Stats block;
   block.count = n;
-  block.finite = finite;
+  block.finite = n - nan - inf;
   block.nan = nan;
   block.zero = zero;
   block.pos_inf = inf - negative;
   block.neg_inf = negative;
-  uint64_t counts[33] = {};
-  for (int64_t i = 0; i < n; ++i) ++counts[bin[i]];
-  for (int b = 0; b < 32; ++b) block.histogram[b] = counts[b];
-  if (finite > 0) {
-    double total = 0, least = low[0], most = high[0], m2 = 0;
-    for (int l = 0; l < kLanesOf; ++l) {
-      total += sum[l];
-      least = low[l] < least ? low[l] : least;
-      most = high[l] > most ? high[l] : most;
+  for (int b = 0; b < 32; ++b) block.histogram[b] = uint64_t(counts[0][b]) + counts[1][b] + counts[2][b] + counts[3][b];
+  if (block.finite > 0) {
+    T edge[kStatsBlock], least, most;
+    double value[kStatsBlock];
+    for (int64_t i = 0; i < n; ++i) edge[i] = magnitude[i] < L::infinity ? x[i] : T(__builtin_inf());
+    reduce_rows<Minimum, T>(&least, edge, 1, n);
+    for (int64_t i = 0; i < n; ++i) edge[i] = magnitude[i] < L::infinity ? x[i] : -T(__builtin_inf());
+    reduce_rows<Maximum, T>(&most, edge, 1, n);
+    for (int64_t i = 0; i < n; ++i) value[i] = double(magnitude[i] < L::infinity ? x[i] : T(0));
+    const double mean = sum_of(value, n) / double(block.finite);
+    for (int64_t i = 0; i < n; ++i) {
+      const double d = magnitude[i] < L::infinity ? value[i] - mean : 0.0;
+      value[i] = d * d;
     }
-    block.mean = total / double(finite);
-    for (int64_t i = 0; i < n; i += kLanesOf) {
-      const int lanes = int(smaller(int64_t(kLanesOf), n - i));
-      for (int l = 0; l < lanes; ++l) {
-        const double d = bin[i + l] < 32 ? double(x[i + l]) - block.mean : 0.0;
-        squares[l] += d * d;
-      }
-    }
-    for (int l = 0; l < kLanesOf; ++l) m2 += squares[l];
-    block.min = least;
-    block.max = most;
-    block.m2 = m2;
+    block.min = double(least);
+    block.max = double(most);
+    block.mean = mean;
+    block.m2 = sum_of(value, n);
   }
   stats_merge(s, block);
 }
