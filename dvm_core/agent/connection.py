@@ -69,7 +69,7 @@ class Connection:
             if "re" in message:
                 dvm_wire.write_frame(self._sock, {"re": message["re"], "ok": False, "error": str(error)})
 
-    def event(self, name: str, **fields: Any) -> None:
+    def event(self, name: str, /, **fields: Any) -> None:
         self.send({"ev": name, **fields})
 
     def close(self) -> None:

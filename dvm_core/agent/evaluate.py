@@ -154,6 +154,9 @@ class _Evaluator:
         raise Refused(f"`.{node.attr}` is not among what a tensor line knows: {', '.join(sorted(ATTRIBUTES))}, and methods")
 
     def _Call(self, node: ast.Call) -> Any:
+        whole = ast.unparse(node)
+        if whole in self._names:  # a value that is called `grad(h)`
+            return self._names[whole]
         function = self._function(node)
         arguments = [self.value(part) for part in node.args]
         keywords = {part.arg: self.value(part.value) for part in node.keywords if part.arg}

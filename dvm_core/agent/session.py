@@ -91,7 +91,7 @@ class Session:
     def _notice_sink(self, notice: dict[str, Any]) -> None:
         self.later("notice", **notice)
 
-    def later(self, name: str, **fields: Any) -> None:
+    def later(self, name: str, /, **fields: Any) -> None:
         """An event from the training thread, which must not wait for a socket: sent with the next tick, or before the next stop."""
         self._events.append({"ev": name, **fields})
 

@@ -23,9 +23,10 @@ def line_of(text):
 
 class Session(Client):
     def run(self, what, *breakpoints, **more):
-        self.launch(lambda client: client.request("setBreakpoints", source={"path": str(TARGET)}, breakpoints=[{"line": n} for n in breakpoints]),
-                    program=str(TARGET), args=[what], cwd=str(ROOT), python=[sys.executable], console="internalConsole", redirectOutput=True,
-                    env={"PYTHONPATH": str(ROOT)}, **more)
+        points = [{"line": line} for line in breakpoints]
+        self.launch(lambda client: client.request("setBreakpoints", source={"path": str(TARGET)}, breakpoints=points),
+                    program=str(TARGET), args=[what], cwd=str(ROOT), python=[sys.executable], console="internalConsole",
+                    redirectOutput=True, env={"PYTHONPATH": str(ROOT)}, **more)
 
     def stopped(self):
         body = self.event("stopped")["body"]

@@ -137,7 +137,8 @@ def test_an_error_in_the_trial_takes_everything_back_and_loses_no_step(program):
     results = []
     answer = p.call_until(answers, lambda: results.append(p.module.scale(1)))
     assert answer.outcome == "refused"
-    assert answer.reasons == [f"model.py:5: NameError: name 'missing' is not defined: taken back; step {answer.step} was made with the old code"]
+    assert answer.reasons == ["model.py:5: NameError: name 'missing' is not defined: taken back; "
+                              f"step {answer.step} was made with the old code"]
     assert p.module.RATE == 1 and set(results) == {1} and len(results) == p.calls.step
     assert p.save(p.path.read_text().replace(" + missing", "")) is not None
 

@@ -1,0 +1,385 @@
+"""Stops in the tensor engine, over a real socket, without a Python debugger: lines, instructions, numeric checks, steps, conditions."""
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+from agent_harness import Adapter, Refused, Running
+
+from dvm_core import _core, agent
+from dvm_core.frontends import capture
+
+
+@pytest.fixture
+def adapter():
+    made = Adapter()
+    assert agent.start()
+    made.accept()
+    yield made
+    made.close()
+    session = agent._session
+    session.connection.close()
+    session.connection.thread.join(10)
+    assert not session.connection.thread.is_alive()
+
+
+def op(name):
+    return next(code for n, code, *_ in _core.OPS if n == name)
+
+
+class Capture(capture.Capture):
+    """What a front end does, by hand: values are recorded with the line of this file that contains a marker."""
+
+    def __init__(self, name, mode="stream"):
+        super().__init__(_core.Graph(name), name, 1)
+        self.mode = mode
+        self.graph.step = 1
+        self.held = {}
+
+    def __enter__(self):
+        capture.push(self)
+        return self
+
+    def __exit__(self, *error):
+        capture.pop(self)
+
+    def input(self, array):
+        value = self.graph.input(array.__array_interface__["data"][0], array.shape, 1, None, array, "parameter")
+        self.held[id(array)] = value
+        return value
+
+    def find(self, tensor):
+        return self.held.get(id(tensor))
+
+    def flush_all(self):
+        self.graph.flush(keep=[v for v in range(self.graph.size()) if not self.graph.in_memory(v)])
+
+    def add(self, name, operands, line, backward=False, imms=(), called=""):
+        place = _core.place(model.path, line, 0, 5, 0, "forward", backward)
+        return self.graph.op(op(name), operands, imms=imms, place=place, name=called)
+
+
+SOURCE = """def forward(x):
+    h = x * 2
+    s = exp(h)
+    y = s / x
+    return y
+"""
+LINE_H, LINE_S, LINE_Y = 2, 3, 4
+
+
+def model(x, mode="stream"):
+    """Forward and backward in one program: 0 h, 1 s, 2 y, 3 and 4 the gradients of the lines of s and h."""
+    rate = 100  # noqa: F841 - for a condition to read
+    with Capture("forward", mode) as c:
+        v = c.input(x)
+        h = c.add("MUL", (v, -1), LINE_H, imms=(2.0,), called="h")
+        s = c.add("EXP", (h,), LINE_S, called="s")
+        y = c.add("DIV", (s, v), LINE_Y, called="y")
+        gs = c.add("MUL", (y, s), LINE_S, backward=True, called="grad(s)")
+        gx = c.add("MUL", (gs, -1), LINE_H, backward=True, imms=(2.0,), called="grad(x)")
+        launch = c.graph.flush(keep=[y, gx])
+        return c.graph.array(y).copy(), c.graph.array(gx).copy(), launch.program.id
+
+
+X = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def source(tmp_path):
+    """Each test its own file, so its own programs: they are cached for the life of the process."""
+    path = tmp_path / "model.py"
+    path.write_text(SOURCE)
+    model.path = str(path)
+
+
+def same(a, b):
+    return all(np.array_equal(u, v) for u, v in zip(a[:2], b[:2], strict=True))
+
+
+def breakpoint_on(adapter, line, mode="backward", **more):
+    return adapter.request("breakpoints", lines=[{"id": 7, "path": model.path, "line": line, "mode": mode, **more}])["results"][0]
+
+
+def test_hello_says_who_it_is(adapter):
+    version = list(sys.version_info[:2])
+    assert adapter.hello == {"type": "hello", "token": adapter.token, "pid": os.getpid(), "python": version, "device": "cpu"}
+
+
+def test_every_request_is_answered(adapter):
+    with pytest.raises(Refused, match="unknown command 'nothing'; known: breakpoints, configure"):
+        adapter.request("nothing")
+    with pytest.raises(Refused, match='argument "lines" is None; it must be list'):
+        adapter.request("breakpoints")
+    with pytest.raises(Refused, match="this needs a stop on a tensor line"):
+        adapter.request("tensors")
+
+
+def test_backward_line(adapter):
+    reference = model(X)
+    assert breakpoint_on(adapter, LINE_S)["verified"]
+    program = Running(model, X)
+    stop = adapter.event("vmstop")
+    frame = stop["FRAME"]
+    assert (stop["reason"], stop["bp"], stop["epoch"]) == ("breakpoint", [7], frame["ref"])
+    assert (frame["line"], frame["backward"], frame["instruction"], frame["instructions"]) == (LINE_S, True, 3, 5)
+    assert (frame["opcode"], frame["function"], frame["path"], frame["name"]) == ("MUL", "forward", model.path, "s = exp(h)")
+    assert frame["instruction"] in frame["areaInstructions"] and frame["area"] < frame["areas"]
+    tensors = {t["name"]: t for t in adapter.request("tensors")["tensors"]}
+    assert list(tensors)[:3] == ["y", "s", "grad(s)"]
+    assert tensors["y"]["computed"] and not tensors["grad(s)"]["computed"]
+    assert tensors["grad(s)"]["summary"].startswith("f32[3,4]")
+    adapter.request("go")
+    assert same(program.join(), reference)
+    with pytest.raises(Refused, match="needs a stop"):
+        adapter.request("tensors")
+
+
+def test_forward_mode_leaves_stream_lines_to_python(adapter):
+    assert not breakpoint_on(adapter, LINE_S, "forward")["verified"]
+    model(X)
+    bound = adapter.event("bound")
+    assert (bound["id"], bound["verified"], bound["tensorLine"]["backward"]) == (7, True, False)
+    adapter.none("vmstop")
+
+
+def test_forward_lines_of_graph_mode_stop_here(adapter):
+    breakpoint_on(adapter, LINE_S, "forward")
+    program = Running(model, X, "graph")
+    stop = adapter.event("vmstop")
+    assert (stop["FRAME"]["instruction"], stop["FRAME"]["backward"]) == (1, False)
+    adapter.request("go")
+    program.join()
+
+
+def test_both_stops_twice_in_graph_mode(adapter):
+    breakpoint_on(adapter, LINE_H, "both")
+    program = Running(model, X, "graph")
+    for expected in (0, 4):
+        assert adapter.event("vmstop")["FRAME"]["instruction"] == expected
+        adapter.request("go")
+    program.join()
+
+
+def test_a_breakpoint_that_goes_takes_its_hooks_with_it(adapter):
+    reference = model(X)
+    breakpoint_on(adapter, LINE_S)
+    adapter.request("breakpoints", lines=[])
+    assert same(model(X), reference)
+    adapter.none("vmstop", 0.1)
+
+
+def test_instruction_breakpoints(adapter):
+    number = model(X)[2]
+    results = adapter.request("instructionBreakpoints", items=[{"id": 1, "program": number, "instruction": 2},
+                                                               {"id": 2, "program": number, "instruction": 99}])["results"]
+    assert [r["verified"] for r in results] == [True, False]
+    assert results[1]["message"] == f"there is no instruction 99 in program {number}"
+    program = Running(model, X)
+    stop = adapter.event("vmstop")
+    assert (stop["reason"], stop["bp"], stop["FRAME"]["instruction"]) == ("instruction", [1], 2)
+    adapter.request("go")
+    program.join()
+    adapter.request("instructionBreakpoints", items=[])
+
+
+def test_steps(adapter):
+    reference = model(X)
+    adapter.request("instructionBreakpoints", items=[{"id": 1, "program": reference[2], "instruction": 0}])
+    program = Running(model, X)
+    first = adapter.event("vmstop")
+    names = []
+    for kind, expected in (("instruction", 1), ("line", 2), ("line", 3)):
+        adapter.request("step", kind=kind)
+        stop = adapter.event("vmstop")
+        assert (stop["reason"], stop["FRAME"]["instruction"]) == ("step", expected)
+        assert stop["epoch"] > first["epoch"]
+        names.append([t["name"] for t in adapter.request("tensors")["tensors"] if t["computed"]])
+    assert "h" in names[0] and "s" in names[1] and "y" in names[2]
+    assert adapter.request("frames")["tensor"]["instruction"] == 3
+    adapter.request("step", kind="out")
+    adapter.event("vmdone")
+    assert same(program.join(), reference)
+    adapter.request("instructionBreakpoints", items=[])
+
+
+def test_a_step_stops_at_a_breakpoint_on_its_way_and_the_launch_does_not_stop_there_again(adapter):
+    number = model(X)[2]
+    adapter.request("instructionBreakpoints", items=[{"id": n, "program": number, "instruction": n} for n in (1, 3)])
+    program = Running(model, X)
+    assert adapter.event("vmstop")["bp"] == [1]
+    adapter.request("step", kind="out")
+    stop = adapter.event("vmstop")
+    assert (stop["bp"], stop["FRAME"]["instruction"], stop["reason"]) == ([3], 3, "breakpoint")
+    adapter.request("go")
+    program.join()
+    adapter.none("vmstop", 0.1)
+    adapter.request("instructionBreakpoints", items=[])
+
+
+def test_stepping_needs_a_stop(adapter):
+    with pytest.raises(Refused, match="this needs a stop on a tensor line"):
+        adapter.request("step", kind="line")
+    with pytest.raises(Refused, match="there is no step 'back'; there are instruction, line, out"):
+        adapter.request("step", kind="back")
+
+
+@pytest.mark.parametrize("condition, stops", [
+    ("s.max() > 7", True), ("s.max() > 70", False), ("y[0, 0] < rate", True), ("y[0, 0] > rate", False), ("unknown > 1", True)])
+def test_conditions(adapter, condition, stops):
+    breakpoint_on(adapter, LINE_S, condition=condition)
+    program = Running(model, X)
+    if stops:
+        adapter.event("vmstop")
+        adapter.request("go")
+    program.join()
+    if "unknown" in condition:
+        assert "no tensor `unknown` here" in adapter.event("notice")["text"]
+    adapter.none("vmstop", 0.05)
+
+
+def test_hit_conditions_survive_a_new_list(adapter):
+    breakpoint_on(adapter, LINE_S, hitCondition="3")
+    model(X)
+    breakpoint_on(adapter, LINE_S, hitCondition="== 3", condition="True")
+    model(X)
+    adapter.none("vmstop", 0.1)
+    program = Running(model, X)
+    adapter.event("vmstop")
+    adapter.request("go")
+    program.join()
+    assert "a hit count is a number" in breakpoint_on(adapter, LINE_S, hitCondition="often")["message"]
+
+
+def test_log_points_never_stop(adapter):
+    breakpoint_on(adapter, LINE_S, logMessage="s is {s.max():} {round(s.max())} {nope}")
+    model(X)
+    notice = adapter.event("notice", where=lambda n: n["category"] == "logpoint")
+    assert notice["text"].endswith("<no tensor `nope` here; there are " + notice["text"].rpartition("there are ")[2])
+    assert (notice["line"], notice["path"]) == (LINE_S, model.path)
+    adapter.none("vmstop", 0.1)
+
+
+def test_nan_says_what_made_it(adapter):
+    adapter.request("filters", names=["nan"])
+    x = X.copy()
+    x[1, 2] = np.nan
+    program = Running(model, x)
+    stop = adapter.event("vmstop")
+    assert (stop["reason"], stop["FRAME"]["instruction"], stop["FRAME"]["opcode"]) == ("nan", 0, "MUL")
+    assert stop["text"] == "MUL made 1 NaN in h, f32[3,4], 12 elements; the first at [1, 2]: NaN from x = NaN"
+    adapter.request("go")
+    program.join()
+    adapter.request("filters", names=[])
+    assert same(model(X), model(X))
+
+
+def test_infinity_is_its_own_filter(adapter):
+    x = X.copy()
+    x[0, 3] = 0
+    adapter.request("filters", names=["nan"])
+    model(x)
+    adapter.none("vmstop", 0.1)
+    adapter.request("filters", names=["inf"])
+    program = Running(model, x)
+    stop = adapter.event("vmstop")
+    assert stop["text"] == "DIV made 1 infinity in y, f32[3,4], 12 elements; the first at [0, 3]: Inf from s = 1.0, x = 0.0"
+    adapter.request("step", kind="instruction")
+    adapter.event("vmdone")
+    program.join()
+    adapter.request("filters", names=[])
+
+
+def test_evaluate(adapter):
+    number = model(X)[2]
+    adapter.request("instructionBreakpoints", items=[{"id": 1, "program": number, "instruction": 3}])
+    program = Running(model, X)
+    adapter.event("vmstop")
+    whole = adapter.request("evaluate", expression="s")
+    assert (whole["name"], whole["shape"], whole["computed"], whole["dtype"]) == ("s", [3, 4], True, "float32")
+    assert float(adapter.request("evaluate", expression="abs(s).max()")["result"]) == pytest.approx(np.exp(4), rel=1e-6)
+    part = adapter.request("evaluate", expression="s[1, ::2] * 2")
+    assert part["shape"] == [2]
+    values = adapter.request("elements", ref=part["ref"], start=0, count=10)["values"]
+    np.testing.assert_allclose([float(v) for v in values], np.exp(2 * X)[1, ::2] * 2, rtol=1e-6)
+    assert adapter.request("evaluate", expression="x.sum()")["result"] == str(X.sum())
+    with pytest.raises(Refused, match=r"`grad\(s\)` is not yet computed"):
+        adapter.request("evaluate", expression="grad(s) + 1")
+    with pytest.raises(Refused, match="evaluate it in the Python frame below"):
+        adapter.request("evaluate", expression="np")
+    adapter.request("go")
+    program.join()
+    adapter.request("instructionBreakpoints", items=[])
+
+
+def test_references_die_with_the_stop(adapter):
+    breakpoint_on(adapter, LINE_S)
+    program = Running(model, X)
+    adapter.event("vmstop")
+    reference = adapter.request("tensors")["tensors"][0]["ref"]
+    assert adapter.request("tensor", ref=reference)["computed"]
+    adapter.request("go")
+    program.join()
+    for command in ("tensor", "elements", "evaluateMemory"):
+        with pytest.raises(Refused, match=f"tensor reference {reference} is not of this stop"):
+            adapter.request(command, ref=reference, start=0, count=1, offset=0)
+    with pytest.raises(Refused, match="is not of this stop"):
+        adapter.request("tensor", ref=reference + 1)
+
+
+def test_two_threads_take_turns(adapter):
+    model(X)
+    breakpoint_on(adapter, LINE_S)
+    programs = [Running(model, X) for _ in range(2)]
+    threads = []
+    for _ in programs:
+        stop = adapter.event("vmstop")
+        threads.append(stop["thread"])
+        adapter.none("vmstop", 0.1)
+        adapter.request("go")
+    for program in programs:
+        program.join()
+    assert set(threads) == {program.thread.ident for program in programs}
+
+
+def test_the_debugger_goes_away_during_a_stop(adapter):
+    reference = model(X)
+    breakpoint_on(adapter, LINE_S)
+    program = Running(model, X)
+    adapter.event("vmstop")
+    adapter.close()
+    assert same(program.join(), reference)
+    assert same(model(X), reference)
+    assert not agent.connected()
+
+
+def test_detach_clears_everything(adapter):
+    breakpoint_on(adapter, LINE_S)
+    adapter.request("filters", names=["nan", "inf"])
+    adapter.request("detach")
+    adapter.event("eof")
+    agent._session.connection.thread.join(5)
+    x = X.copy()
+    x[:] = np.nan
+    model(x)  # would hang at a stop
+
+
+def test_a_fault_in_the_handler_does_not_end_the_launch(adapter, monkeypatch):
+    reference = model(X)
+    breakpoint_on(adapter, LINE_S)
+    monkeypatch.setattr(agent._session.breakpoints, "at", lambda hooks: 1 / 0)
+    assert same(model(X), reference)
+    notice = adapter.event("notice", where=lambda n: n["category"] == "error")
+    assert "a stop failed inside the debugger: ZeroDivisionError" in notice["text"]
+
+
+def test_without_a_debugger_nothing_is_started():
+    assert not agent.start() and not agent.connected()
+    assert not [t for t in threading.enumerate() if t.name == "dvm-agent"]
+
+
+def test_a_debugger_that_cannot_be_reached_is_said(monkeypatch, capsys):
+    monkeypatch.setenv("DVM_AGENT", "127.0.0.1:1")
+    assert not agent.start()
+    assert "dvm: no debugger: " in capsys.readouterr().err
