@@ -28,13 +28,15 @@ bool reshape_strides(const Dims& shape, const Dims& strides, const Dims& to, Dim
         want *= to[to_end++];
     }
     // The old group must be one run: each stride spans the axes inside it.
-    int64_t inner = -1, run = 0;
+    int64_t inner = 0, run = 0;
+    bool first = true;
     for (int a = from_end - 1; a >= from_axis; --a) {
       if (shape[a] == 1) continue;
-      if (inner < 0)
+      if (first)
         inner = strides[a];
       else if (strides[a] != run)
         return false;
+      first = false;
       run = strides[a] * shape[a];
     }
     int64_t step = inner;
@@ -100,6 +102,27 @@ Dims broadcast_strides(const Dims& from, const Dims& strides, const Dims& to) {
     out[i] = j < 0 || from[j] == 1 ? 0 : strides[j];
   }
   return out;
+}
+
+const Dims& space_of(const ProgramCode& code, const Resolved& r, int instr) {
+  const Instr& in = code.instrs[static_cast<size_t>(instr)];
+  if (is_reduction(in.op)) return shape_of(code, in.operands[0]);
+  Access seen;
+  if (in.op == Op::kRESHAPE && !view_access(in, r.access[in.operands[0]], shape_of(code, in.operands[0]), &seen)) return shape_of(code, in.operands[0]);
+  return in.shape;
+}
+
+Access operand_access(const ProgramCode& code, const Resolved& r, int instr, size_t k) {
+  const Instr& in = code.instrs[static_cast<size_t>(instr)];
+  const int32_t value = in.operands[k];
+  const Dims& shape = shape_of(code, value);
+  Access access = r.access[value];
+  if (op_info(in.op).cls == 'V') {
+    Access seen;
+    if (view_access(in, access, shape, &seen)) return seen;
+  }
+  access.strides = broadcast_strides(shape, access.strides, space_of(code, r, instr));
+  return access;
 }
 
 Reduction reduction_of(const Instr& in, const Dims& operand) {

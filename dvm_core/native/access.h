@@ -36,6 +36,11 @@ struct Resolved {
 Resolved resolve(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& needed,
                  const std::vector<uint8_t>& hooked);
 
+// The iteration space of a tile instruction: its result's shape; the operand's for a reduction, and for a RESHAPE that has to copy.
+const Dims& space_of(const ProgramCode& code, const Resolved& r, int instr);
+// Its operand number k (a tensor) as elements over that space. A view that must be in memory reads its source through its own strides.
+Access operand_access(const ProgramCode& code, const Resolved& r, int instr, size_t k);
+
 // Strides of a value of shape `from` when it is broadcast to `to` (NumPy's rule); extents of 1 get stride 0.
 Dims broadcast_strides(const Dims& from, const Dims& strides, const Dims& to);
 

@@ -74,9 +74,8 @@ class Encoder {
     const Instr& in = code_.instrs[i];
     if (in.op == Op::kMATMUL) return;
     const int64_t scale = in_.fusing.extent[i] == Extent::kRow && !is_reduction(in.op) ? area_.cols : 1;
-    const Dims& shape = is_reduction(in.op) ? shape_of(code_, in.operands[0]) : in.shape;
     if (in.op == Op::kFULL) refs_.push_back(literal(i, in.dtype));
-    for (int32_t o : in.operands) refs_.push_back(o < 0 ? literal(i, operand_dtype(in)) : operand(o, shape, scale));
+    for (size_t k = 0; k < in.operands.size(); ++k) refs_.push_back(in.operands[k] < 0 ? literal(i, operand_dtype(in)) : operand(i, k, scale));
   }
 
   Ref literal(int i, DType dtype) {
@@ -86,15 +85,16 @@ class Encoder {
     return {-1, space_.add(e, Dims{}, Dims{}, 1)};
   }
 
-  Ref operand(int32_t value, const Dims& shape, int64_t scale) {
-    const Access& a = access(value);
+  Ref operand(int i, size_t k, int64_t scale) {
+    const Access a = operand_access(code_, in_.fusing.resolved, i, k);
+    const DType dtype = dtype_of(code_, code_.instrs[i].operands[k]);
     if (made_here(a.root)) return {a.root - inputs_, -1};
-    if (is_immediate(a.root)) return literal(a.root - inputs_, dtype_of(code_, value));
+    if (is_immediate(a.root)) return literal(a.root - inputs_, dtype);
     External e;
     e.root = a.root;
     e.offset = a.offset;
-    e.dtype = dtype_of(code_, value);
-    return {-1, space_.add(e, shape, broadcast_strides(shape_of(code_, value), a.strides, shape), scale)};
+    e.dtype = dtype;
+    return {-1, space_.add(e, space_of(code_, in_.fusing.resolved, i), a.strides, scale)};
   }
 
   DType operand_dtype(const Instr& in) const {
@@ -189,8 +189,11 @@ class Encoder {
   // The same elements, repeated to `span`.
   int32_t widen(int32_t reg, Span span, int32_t instr, int32_t into = -1) {
     if (registers_[reg].span == span) return reg;
+    for (const auto& [from, to] : widened_)
+      if (from == reg && into < 0 && registers_[to].span == span) return to;
     const DType dtype = registers_[reg].dtype;
     const int32_t dst = into >= 0 ? into : add_register(span, dtype);
+    if (into < 0) widened_.push_back({reg, dst});
     emit({.id = registers_[reg].span == Span::kOne ? Tile::kBroadcastS : Tile::kBroadcastX, .span = span, .dtype = dtype, .dst = dst, .a = reg, .instr = instr});
     return dst;
   }
@@ -456,7 +459,8 @@ class Encoder {
   std::vector<Ref> refs_;
   std::vector<Register> registers_;
   std::vector<int32_t> external_register_;
-  std::vector<std::pair<int, int32_t>> results_;
+  std::vector<std::pair<int, int32_t>> results_;       // instruction, its register
+  std::vector<std::pair<int32_t, int32_t>> widened_;   // register, the same repeated over the tile
   std::vector<TileOp> prologue_, ops_;
   std::optional<int32_t> store_after_;
 };

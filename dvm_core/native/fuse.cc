@@ -88,7 +88,7 @@ class Fuser {
   // A new area's iteration space comes from its first instruction.
   void start(Area& area, int i) {
     const Instr& in = code_.instrs[i];
-    const Dims& space = is_reduction(in.op) ? shape_of(code_, in.operands[0]) : in.shape;
+    const Dims& space = space_of(code_, f_.resolved, i);
     area.elements = space.size();
     area.bounds.merge(space);
     area.instrs.push_back(i);
@@ -121,12 +121,12 @@ class Fuser {
     if (area.kind == AreaKind::kMove) return Cut::kMove;
     if (area.instrs.size() >= kLongestArea) return Cut::kFull;
     Bounds merged = area.bounds;
+    const Dims& space = space_of(code_, f_.resolved, i);
     if (is_reduction(in.op)) {
-      const Dims& space = shape_of(code_, in.operands[0]);
       if (space.size() != area.elements) return Cut::kSpace;
       const Reduction r = reduction_of(in, space);
       if (const Cut cut = reduction_fits(area, r); cut != Cut::kNone) return cut;
-      if (const Cut cut = operand_fits(index, in.operands[0], space, Extent::kFull); cut != Cut::kNone) return cut;
+      if (const Cut cut = operand_fits(index, i, 0, space, Extent::kFull); cut != Cut::kNone) return cut;
       if (!merged.merge(space)) return Cut::kSpace;
       area.bounds = merged;
       area.instrs.push_back(i);
@@ -140,10 +140,10 @@ class Fuser {
       if (!area.rows_whole || elements * area.cols != area.elements || !reads_row(index, in)) return elsewhere(index, in);
       extent = Extent::kRow;
     }
-    for (int32_t o : in.operands)
-      if (o >= 0)
-        if (const Cut cut = operand_fits(index, o, in.shape, extent); cut != Cut::kNone) return cut;
-    if (!merged.merge(in.shape, extent == Extent::kRow ? area.cols : 1)) return Cut::kSpace;
+    for (size_t k = 0; k < in.operands.size(); ++k)
+      if (in.operands[k] >= 0)
+        if (const Cut cut = operand_fits(index, i, k, space, extent); cut != Cut::kNone) return cut;
+    if (!merged.merge(space, extent == Extent::kRow ? area.cols : 1)) return Cut::kSpace;
     area.bounds = merged;
     area.instrs.push_back(i);
     f_.area_of[i] = index;
@@ -167,14 +167,15 @@ class Fuser {
   }
 
   // Whether an operand made in this area lies in the tile as an instruction of shape `shape` wants it. Operands from memory always do.
-  Cut operand_fits(int index, int32_t value, const Dims& shape, Extent result) const {
+  Cut operand_fits(int index, int i, size_t k, const Dims& shape, Extent result) const {
+    const int32_t value = code_.instrs[i].operands[k];
     if (producer_area(value) != index) return Cut::kNone;
     const Extent made = extent_of(value);
     if (made == Extent::kJoined) return Cut::kJoined;
     if (made == Extent::kFull && result == Extent::kRow) return Cut::kSpace;
-    const Access& access = f_.resolved.access[value];
+    const Access access = operand_access(code_, f_.resolved, i, k);
     if (access.offset != 0) return Cut::kOrder;
-    const Dims strides = broadcast_strides(shape_of(code_, value), access.strides, shape);
+    const Dims& strides = access.strides;
     const int64_t cols = made == Extent::kRow && result == Extent::kFull ? f_.areas[index].cols : 1;
     int64_t step = 1;
     for (int a = shape.rank - 1; a >= 0; --a) {

@@ -1,0 +1,219 @@
+"""Programs for the native core as plain data: recorded into a Graph in many ways, and checked against NumPy in float64."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dvm_core import _core
+
+OP = {name: code for name, code, *_ in _core.OPS}
+NAME = {code: name for name, code, *_ in _core.OPS}
+CLASS = {name: cls for name, _, cls, *_ in _core.OPS}
+CODE = {name: code for name, code, _ in _core.DTYPES}
+DTYPE = {code: np.dtype(name) for name, code, _ in _core.DTYPES if name != "bfloat16"}
+
+
+def code(dtype) -> int:
+    return CODE[np.dtype(dtype).name]
+
+
+@dataclass
+class Step:
+    """One instruction; operands are value ids (inputs first), -1 is the immediate."""
+
+    op: str
+    operands: tuple[int, ...]
+    attrs: tuple[int, ...] = ()
+    shape: tuple[int, ...] | None = None
+    dtype: int = 0
+    imms: tuple = ()
+
+
+@dataclass
+class Program:
+    inputs: list[np.ndarray] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def input(self, array: np.ndarray) -> int:
+        assert not self.steps, "inputs come first"
+        self.inputs.append(array)
+        return len(self.inputs) - 1
+
+    def op(self, op: str, *operands: int, attrs=(), shape=None, dtype=0, imms=()) -> int:
+        self.steps.append(Step(op, operands, tuple(attrs), shape, dtype, tuple(imms)))
+        return len(self.inputs) + len(self.steps) - 1
+
+
+@dataclass
+class Recorded:
+    """A graph with a program's values recorded in it; `ids` maps the program's value ids to the graph's."""
+
+    graph: _core.Graph
+    ids: list[int]
+
+    def array(self, value: int) -> np.ndarray:
+        array = self.graph.array(self.ids[value])
+        assert array is not None, f"value {value} is not in memory"
+        return array.copy()
+
+
+def input_of(graph, array: np.ndarray) -> int:
+    strides = tuple(s // array.itemsize for s in array.strides)
+    return graph.input(array.ctypes.data, array.shape, code(array.dtype), strides, array)
+
+
+def record(program: Program, graph, ids: list[int], steps) -> None:
+    for s in steps:
+        operands = tuple(ids[o] if o >= 0 else -1 for o in s.operands)
+        ids.append(graph.op(OP[s.op], operands, s.attrs, s.shape, s.dtype, s.imms))
+
+
+def run(program: Program, keep, name: str = "test", cuts=()) -> tuple[Recorded, list]:
+    """Records and flushes the program; `cuts`: steps before which everything so far is flushed with all values kept."""
+    graph = _core.Graph(name)
+    ids = [input_of(graph, a) for a in program.inputs]
+    launches, at = [], 0
+    for cut in [*sorted(cuts), len(program.steps)]:
+        record(program, graph, ids, program.steps[at:cut])
+        at = cut
+        kept = [ids[v] for v in keep] if cut == len(program.steps) else ids[len(program.inputs):]
+        kept = [v for v in kept if v in range(graph.size()) and not graph.in_memory(v)]
+        launches.append(graph.flush(kept))
+    return Recorded(graph, ids), launches
+
+
+# ---- what NumPy says of one instruction, given its operands -------------------------------------------------------------------------
+
+
+def _erf(x):
+    import math
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
+
+
+UNARY = {
+    "NEG": np.negative, "ABS": np.abs, "EXP": np.exp, "LOG": np.log, "SQRT": np.sqrt, "RSQRT": lambda x: 1 / np.sqrt(x), "RECIPROCAL": lambda x: 1 / x,
+    "TANH": np.tanh, "ERF": _erf, "SIGMOID": lambda x: 1 / (1 + np.exp(-x)), "FLOOR": np.floor, "CEIL": np.ceil, "ROUND": np.rint, "TRUNC": np.trunc,
+    "IS_FINITE": np.isfinite, "LOGICAL_NOT": np.logical_not, "SIN": np.sin, "COS": np.cos, "COPY": lambda x: x,
+}
+
+
+def _divide(a, b):
+    if a.dtype.kind == "f":
+        return a / b
+    return np.where(b == 0, 0, np.floor_divide(a, np.where(b == 0, 1, b)))
+
+
+BINARY = {
+    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "DIV": _divide, "POW": np.power, "MAXIMUM": np.maximum, "MINIMUM": np.minimum,
+    "EQUAL": np.equal, "NOT_EQUAL": np.not_equal, "LESS": np.less, "LESS_EQUAL": np.less_equal, "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal, "LOGICAL_AND": np.logical_and, "LOGICAL_OR": np.logical_or,
+}
+REDUCE = {"SUM": np.sum, "MAX": np.max, "MIN": np.min, "MEAN": np.mean}
+
+
+def _reduce(s: Step, x):
+    fn = REDUCE[s.op]
+    if x.dtype == bool:
+        fn = {"SUM": np.any, "MAX": np.any, "MIN": np.all}[s.op]
+    return fn(x, axis=s.attrs[1:], keepdims=bool(s.attrs[0]))
+
+
+def _slices(s: Step, extents):
+    def one(i, n):
+        start, step = s.attrs[2 * i], s.attrs[2 * i + 1]
+        return start + step * np.arange(n)
+    return np.ix_(*[one(i, n) for i, n in enumerate(extents)])
+
+
+def _matmul(s: Step, a, b):
+    a = np.swapaxes(a, -1, -2) if s.attrs[0] else a
+    b = np.swapaxes(b, -1, -2) if s.attrs[1] else b
+    return np.matmul(a, b)
+
+
+def _scatter_add(s: Step, a, index):
+    out = np.zeros(s.shape, a.dtype)
+    axis = s.attrs[0]
+    moved = np.moveaxis(out, axis, 0)
+    flat = np.moveaxis(a, range(axis, axis + index.ndim), range(index.ndim)).reshape((index.size,) + moved.shape[1:])
+    np.add.at(moved, index.reshape(-1), flat)
+    return out
+
+
+def _unslice(s: Step, a):
+    out = np.zeros(s.shape, a.dtype)
+    out[_slices(s, a.shape)] = a
+    return out
+
+
+def _iota(s: Step):
+    shape = [1] * len(s.shape)
+    shape[s.attrs[0]] = -1
+    return np.broadcast_to(np.arange(s.shape[s.attrs[0]]).reshape(shape), s.shape)
+
+
+def _one_hot(s: Step, index):
+    on, off = s.imms
+    return np.where(index[..., None] == np.arange(s.attrs[0]), on, off)
+
+
+def reference(s: Step, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    """The result in float64 (floats), or exactly (integers and bool), from the operands as they are."""
+    if -1 in s.operands:
+        operands = list(operands)
+        operands.insert(s.operands.index(-1), np.asarray(s.imms[0]).astype(operands[0].dtype))
+    operands = [o.astype(np.float64) if o.dtype.kind == "f" else o for o in operands]
+    with np.errstate(all="ignore"):
+        if s.op in UNARY:
+            out = UNARY[s.op](*operands)
+        elif s.op in BINARY:
+            out = BINARY[s.op](*operands)
+        elif s.op in REDUCE:
+            out = _reduce(s, *operands)
+        else:
+            out = {
+                "CAST": lambda s, x: np.trunc(x) if dtype.kind in "iu" and x.dtype.kind == "f" else x,
+                "SELECT": lambda s, c, a, b: np.where(c, a, b),
+                "MATMUL": _matmul,
+                "RESHAPE": lambda s, x: x.reshape(s.shape),
+                "TRANSPOSE": lambda s, x: x.transpose(s.attrs),
+                "SLICE": lambda s, x: x[_slices(s, s.shape)] if x.ndim else x,
+                "BROADCAST": lambda s, x: np.broadcast_to(x, s.shape),
+                "CONCAT": lambda s, *xs: np.concatenate(xs, s.attrs[0]),
+                "UNSLICE": _unslice,
+                "GATHER": lambda s, x, i: np.take(x, i, axis=s.attrs[0]),
+                "SCATTER_ADD": _scatter_add,
+                "ONE_HOT": _one_hot,
+                "FULL": lambda s: np.full(s.shape, s.imms[0]),
+                "IOTA": _iota,
+            }[s.op](s, *operands)
+    out = np.asarray(out)
+    return out.astype(np.float64) if dtype.kind == "f" else out.astype(dtype)
+
+
+def check_step(program: Program, step: int, values: list[np.ndarray]) -> None:
+    """The result of one instruction is NumPy's on the same operands: exactly for integers, within rounding for floats."""
+    s = program.steps[step]
+    got = values[len(program.inputs) + step]
+    operands = [values[o] for o in s.operands if o >= 0]
+    want = reference(s, operands, got.dtype)
+    where = f"step {step} {s}"
+    assert got.shape == want.shape, where
+    if got.dtype.kind != "f":
+        np.testing.assert_array_equal(got, want, err_msg=where)
+        return
+    # Sums lose up to an ulp of the largest magnitude per element; everything else is within a few ulps of its own.
+    eps = float(np.finfo(got.dtype).eps)
+    scale = np.abs(want)
+    if s.op in ("SUM", "MEAN", "MATMUL", "SCATTER_ADD"):
+        magnitudes = [np.abs(o) if o.dtype.kind == "f" else o for o in operands]
+        scale = reference(s, magnitudes, got.dtype)
+    with np.errstate(all="ignore"):
+        near = np.abs(got - want) <= 40 * eps * scale + 1e-37
+        same = (got == want) | near | (np.isnan(got) & np.isnan(want)) | (np.abs(want) > 3e38)
+    assert same.all(), f"{where}: {got[~same][:4]} is not {want[~same][:4]}"
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()

@@ -1,0 +1,277 @@
+"""Random programs: every op class, broadcasting, odd and empty shapes, rank 0 to 6, inputs that are not contiguous."""
+from __future__ import annotations
+
+import random
+
+import numpy as np
+from core_programs import Program, code
+
+FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "FLOOR", "CEIL", "ROUND", "TRUNC", "SIN", "COS", "COPY")
+ARITHMETIC = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")
+COMPARE = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
+
+
+class Maker:
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.np = np.random.default_rng(seed)
+        self.program = Program()
+        self.types: list[tuple[tuple[int, ...], np.dtype]] = []
+        extents = [1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 100]
+        if self.rng.random() < 0.15:
+            extents.append(0)
+        if self.rng.random() < 0.2:
+            extents.append(700)
+        self.extents = extents
+        self.base = self.shape(self.rng.choice((0, 1, 2, 2, 2, 3, 3, 4, 5)))
+        if self.rng.random() < 0.15:  # rows longer than a tile, many rows, and products wider than one
+            self.base = self.rng.choice(((40000,), (1, 35001), (1300, 30), (2, 300, 70), (9, 1100), (600, 64)))
+
+    def shape(self, rank: int) -> tuple[int, ...]:
+        shape = [self.rng.choice(self.extents) for _ in range(rank)]
+        while np.prod(shape, dtype=np.int64) > 40000:
+            shape[shape.index(max(shape))] = self.rng.choice((1, 2, 3))
+        return tuple(shape)
+
+    # ---- inputs ---------------------------------------------------------------------------------------------------------------------
+
+    def array(self, shape, dtype) -> np.ndarray:
+        if dtype == np.bool_:
+            return np.asarray(self.np.integers(0, 2, shape)).astype(np.bool_)
+        if dtype.kind == "i":
+            return np.asarray(self.np.integers(-6, 7, shape)).astype(dtype)
+        return np.asarray(self.np.standard_normal(shape) * 1.5).astype(dtype)
+
+    def strided(self, shape, dtype) -> np.ndarray:
+        """The same kind of array under strides: transposed, every second element, reversed, or broadcast."""
+        way = self.rng.choice(("plain", "plain", "transposed", "stepped", "reversed", "broadcast"))
+        if way == "transposed" and len(shape) > 1:
+            order = list(range(len(shape)))
+            self.rng.shuffle(order)
+            return self.array([shape[i] for i in order], dtype).transpose(np.argsort(order))
+        if way == "stepped" and shape:
+            return self.array((*shape[:-1], shape[-1] * 2 + 1), dtype)[..., 1::2]
+        if way == "reversed" and shape:
+            return self.array(shape, dtype)[..., ::-1]
+        if way == "broadcast" and shape:
+            axis = self.rng.randrange(len(shape))
+            return np.broadcast_to(self.array([1 if i == axis else n for i, n in enumerate(shape)], dtype), shape)
+        return self.array(shape, dtype)
+
+    def narrowed(self) -> tuple[int, ...]:
+        """A shape that broadcasts to the base shape."""
+        shape = tuple(1 if self.rng.random() < 0.4 else n for n in self.base)
+        return shape[self.rng.randrange(len(shape) + 1):] if self.rng.random() < 0.3 else shape
+
+    def inputs(self) -> None:
+        for i in range(self.rng.randint(2, 4)):
+            dtype = np.dtype(self.rng.choice(("float32",) * 6 + ("float64", "int32", "int64", "bool")) if i else "float32")
+            shape = self.base if i == 0 or self.rng.random() < 0.5 else self.narrowed()
+            self.program.input(self.strided(shape, dtype))
+            self.types.append((shape, dtype))
+
+    # ---- instructions -----------------------------------------------------------------------------------------------------------------
+
+    def pick(self, test) -> int | None:
+        """A value that passes, later ones more often."""
+        found = [v for v, (shape, dtype) in enumerate(self.types) if test(shape, dtype)]
+        if not found:
+            return None
+        return found[-1 - min(int(self.rng.expovariate(0.5)), len(found) - 1)]
+
+    def add(self, op, *operands, shape, dtype, attrs=(), imms=(), own=False) -> None:
+        given = code(dtype) if op in ("CAST", "FULL", "IOTA", "ONE_HOT") else 0
+        self.program.op(op, *operands, attrs=attrs, shape=tuple(shape) if own else None, dtype=given, imms=imms)
+        self.types.append((tuple(shape), np.dtype(dtype)))
+
+    def partner(self, v: int) -> int | None:
+        shape, dtype = self.types[v]
+
+        def fits(other, kind):
+            try:
+                return kind == dtype and np.prod(np.broadcast_shapes(shape, other), dtype=np.int64) <= 60000
+            except ValueError:
+                return False
+        return self.pick(fits)
+
+    def unary(self) -> None:
+        v = self.pick(lambda s, d: d.kind == "f")
+        if v is not None:
+            self.add(self.rng.choice(FLOAT_UNARY), v, shape=self.types[v][0], dtype=self.types[v][1])
+
+    def binary(self) -> None:
+        v = self.pick(lambda s, d: d != np.bool_)
+        if v is None:
+            return
+        shape, dtype = self.types[v]
+        op = self.rng.choice(ARITHMETIC * 3 + COMPARE)
+        out = np.bool_ if op in COMPARE else dtype
+        if self.rng.random() < 0.3:
+            imm = self.rng.choice((2, -1, 3)) if dtype.kind == "i" else self.rng.choice((0.5, 2.0, -1.25, 3, 1e-3))
+            operands = (v, -1) if self.rng.random() < 0.6 else (-1, v)
+            self.add(op, *operands, shape=shape, dtype=out, imms=(imm,))
+            return
+        w = self.partner(v)
+        if w is not None:
+            if self.rng.random() < 0.5:
+                v, w = w, v
+            self.add(op, v, w, shape=np.broadcast_shapes(shape, self.types[w][0], self.types[v][0]), dtype=out)
+
+    def logic(self) -> None:
+        c = self.pick(lambda s, d: d == np.bool_)
+        if c is None:
+            return
+        if self.rng.random() < 0.3:
+            self.add("LOGICAL_NOT", c, shape=self.types[c][0], dtype=np.bool_)
+            return
+        a = self.pick(lambda s, d: s == self.types[c][0])
+        b = a if a is None else self.partner(a)
+        if a is None or b is None:
+            return
+        try:
+            shape = np.broadcast_shapes(self.types[c][0], self.types[a][0], self.types[b][0])
+        except ValueError:
+            return
+        self.add("SELECT", c, a, b, shape=shape, dtype=self.types[a][1])
+
+    def cast(self) -> None:
+        v = self.pick(lambda s, d: True)
+        to = np.dtype(self.rng.choice(("float32", "float32", "float64", "int32", "bool")))
+        if self.types[v][1].kind == "f" and to.kind == "i":  # only values an integer can hold
+            self.add("TANH", v, shape=self.types[v][0], dtype=self.types[v][1])
+            v = len(self.types) - 1
+            shape, dtype = self.types[v]
+            self.add("MUL", v, -1, shape=shape, dtype=dtype, imms=(9.0,))
+            v = len(self.types) - 1
+            self.add("EQUAL", v, v, shape=shape, dtype=np.bool_)  # NaN has no integer: make it 0
+            self.add("FULL", shape=shape, dtype=dtype, imms=(0.0,), own=True)
+            self.add("SELECT", v + 1, v, v + 2, shape=shape, dtype=dtype)
+            v = len(self.types) - 1
+        self.add("CAST", v, shape=self.types[v][0], dtype=to)
+
+    def reduce(self) -> None:
+        v = self.pick(lambda s, d: len(s) > 0)
+        if v is None:
+            return
+        shape, dtype = self.types[v]
+        first = self.rng.randrange(len(shape))
+        last = self.rng.choice((len(shape), self.rng.randint(first + 1, len(shape))))
+        op = self.rng.choice(("SUM", "MAX", "MIN", "MEAN") if dtype.kind == "f" else ("SUM", "MAX", "MIN"))
+        if op in ("MAX", "MIN") and 0 in shape[first:last]:
+            op = "SUM"
+        keep = self.rng.random() < 0.6
+        out = [1 if first <= i < last else n for i, n in enumerate(shape) if keep or not first <= i < last]
+        self.add(op, v, shape=out, dtype=dtype, attrs=(int(keep), *range(first, last)))
+
+    def view(self) -> None:
+        v = self.pick(lambda s, d: True)
+        shape, dtype = self.types[v]
+        way = self.rng.choice(("RESHAPE", "TRANSPOSE", "SLICE", "BROADCAST"))
+        if way == "RESHAPE":
+            out = [n for n in shape if n != 1] or [1]
+            if len(out) > 1 and self.rng.random() < 0.5:
+                out[:2] = [out[0] * out[1]]
+            if self.rng.random() < 0.5:
+                out.insert(self.rng.randrange(len(out) + 1), 1)
+            if self.rng.random() < 0.3 and out[-1] % 4 == 0:
+                out[-1:] = [out[-1] // 4, 4]
+            self.add("RESHAPE", v, shape=out if len(out) < 9 else shape, dtype=dtype, own=True)
+        elif way == "TRANSPOSE" and len(shape) > 1:
+            order = list(range(len(shape)))
+            self.rng.shuffle(order)
+            self.add("TRANSPOSE", v, shape=[shape[i] for i in order], dtype=dtype, attrs=order)
+        elif way == "SLICE" and shape:
+            attrs, out = self.ranges(shape)
+            self.add("SLICE", v, shape=out, dtype=dtype, attrs=attrs, own=True)
+        elif way == "BROADCAST" and np.prod(shape, dtype=np.int64) < 5000 and len(shape) < 6:
+            out = [self.rng.choice((2, 3)) if n == 1 else n for n in shape]
+            self.add("BROADCAST", v, shape=[self.rng.choice((1, 2)), *out], dtype=dtype, own=True)
+
+    def ranges(self, shape):
+        attrs, out = [], []
+        for n in shape:
+            step = self.rng.choice((1, 1, 1, 2, -1))
+            count = 0 if n == 0 else self.rng.randint(1, n if abs(step) == 1 else (n + 1) // 2)
+            span = abs(step) * max(count - 1, 0)
+            start = 0 if n == 0 else self.rng.randint(0, n - 1 - span) + (span if step < 0 else 0)
+            attrs += [start, step]
+            out.append(count)
+        return attrs, out
+
+    def matmul(self) -> None:
+        v = self.pick(lambda s, d: len(s) >= 2 and d.kind == "f")
+        if v is None:
+            return
+        shape, dtype = self.types[v]
+        ta, tb = self.rng.random() < 0.3, self.rng.random() < 0.3
+        m, k = (shape[-1], shape[-2]) if ta else (shape[-2], shape[-1])
+
+        def fits(s, d):
+            if d != dtype or len(s) < 2 or (s[-1] if tb else s[-2]) != k:
+                return False
+            try:
+                return np.prod(np.broadcast_shapes(s[:-2], shape[:-2]), dtype=np.int64) * m * (s[-2] if tb else s[-1]) <= 800000
+            except ValueError:
+                return False
+        w = self.pick(fits)
+        if w is None:  # the Gram matrix always fits
+            w, tb = v, not ta
+            if np.prod(shape[:-2], dtype=np.int64) * m * m > 800000:
+                return
+        other = self.types[w][0]
+        n = other[-2] if tb else other[-1]
+        self.add("MATMUL", v, w, shape=(*np.broadcast_shapes(shape[:-2], other[:-2]), m, n), dtype=dtype, attrs=(int(ta), int(tb)))
+
+    def move(self) -> None:
+        way = self.rng.choice(("GATHER", "SCATTER_ADD", "CONCAT", "UNSLICE", "ONE_HOT", "IOTA", "FULL"))
+        v = self.pick(lambda s, d: len(s) > 0 and d != np.bool_)
+        if v is None:
+            return
+        shape, dtype = self.types[v]
+        if way == "CONCAT":
+            axis = self.rng.randrange(len(shape))
+            w = self.pick(lambda s, d: d == dtype and len(s) == len(shape) and s[:axis] + s[axis + 1:] == shape[:axis] + shape[axis + 1:])
+            self.add("CONCAT", v, w, shape=[*shape[:axis], shape[axis] + self.types[w][0][axis], *shape[axis + 1:]], dtype=dtype, attrs=(axis,))
+        elif way == "UNSLICE":
+            out = [n * 2 + 1 for n in shape] if np.prod(shape, dtype=np.int64) < 2000 else [n + 2 for n in shape]
+            attrs = [x for n, big in zip(shape, out) for x in ((0, 2) if big == 2 * n + 1 else (1, 1))]
+            self.add("UNSLICE", v, shape=out, dtype=dtype, attrs=attrs, own=True)
+        elif way in ("IOTA", "FULL"):
+            attrs, imms = ((self.rng.randrange(len(shape)),), ()) if way == "IOTA" else ((), (self.rng.choice((0, 1, 2)),))
+            self.add(way, shape=shape, dtype=dtype, attrs=attrs, imms=imms, own=True)
+        else:
+            self.indexed(way, v)
+
+    def indexed(self, way: str, v: int) -> None:
+        """The index is made in the program: IOTA modulo the extent, so that all of it is in range."""
+        shape, dtype = self.types[v]
+        axis = self.rng.randrange(len(shape))
+        extent = shape[axis] if way == "GATHER" else self.rng.randint(1, 9)
+        if way == "GATHER" and extent == 0:
+            return
+        count = self.rng.randint(1, 12) if way == "GATHER" else shape[axis]
+        kind = np.dtype(self.rng.choice(("int32", "int64")))
+        self.add("IOTA", shape=(count,), dtype=kind, attrs=(0,), own=True)
+        i = len(self.types) - 1
+        self.add("MUL", i, -1, shape=(count,), dtype=kind, imms=(7,))
+        self.add("DIV", i + 1, -1, shape=(count,), dtype=kind, imms=(extent,))
+        self.add("MUL", i + 2, -1, shape=(count,), dtype=kind, imms=(extent,))
+        self.add("SUB", i + 1, i + 3, shape=(count,), dtype=kind)  # 7 i mod extent
+        index = len(self.types) - 1
+        if way == "ONE_HOT":
+            self.add(way, index, shape=(count, extent), dtype=np.float32, attrs=(extent,), imms=(1.0, 0.0))
+            return
+        out = [*shape[:axis], count if way == "GATHER" else extent, *shape[axis + 1:]]
+        self.add(way, v, index, shape=out, dtype=dtype, attrs=(axis,), own=way == "SCATTER_ADD")
+
+    def make(self, length: int) -> Program:
+        self.inputs()
+        ways = [self.unary] * 4 + [self.binary] * 6 + [self.logic] * 2 + [self.cast] + [self.reduce] * 4 + [self.view] * 4 + [self.matmul] * 2 + [self.move] * 2
+        while len(self.program.steps) < length:
+            self.rng.choice(ways)()
+        return self.program
+
+
+def random_program(seed: int) -> Program:
+    maker = Maker(seed)
+    return maker.make(maker.rng.randint(3, 24))
