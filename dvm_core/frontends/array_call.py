@@ -1,0 +1,66 @@
+"""An outermost captured call of a function over dvm.tensor arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from .. import _core
+from ..errors import convert
+from . import array_record, capture, reloadable
+from .array import Array
+
+
+class ArrayCapture(capture.Capture):
+    """One call of a captured function over dvm.tensor arrays while it records."""
+
+    front_end = "array"
+
+    def flush_all(self) -> None:
+        graph = self.graph
+        self._flush([value for value in range(graph.size()) if not graph.in_memory(value)])
+
+    def flush_wanted(self) -> None:
+        """Runs what is pending and keeps what live arrays stand for."""
+        self._flush(array_record.wanted(self))
+
+    def _flush(self, keep: list[int]) -> None:
+        try:
+            self.graph.flush(keep=keep)
+        except _core.Error as error:
+            raise convert(error) from None
+
+    def find(self, tensor: Any) -> int | None:
+        recorder = self.__dict__.get("_array_recorder")
+        if recorder is None or not isinstance(tensor, Array):
+            return None
+        if tensor._recorder is recorder:
+            return tensor._value
+        known = recorder.inputs.get(id(tensor._data))
+        return known[1] if known is not None else None
+
+
+def describe(value: Any) -> Hashable | None:
+    """("tensor", dtype, shape) of an array, None for anything else."""
+    return ("tensor", str(value.dtype), value.shape) if isinstance(value, Array) else None
+
+
+def call(info: Any, args: tuple, kwargs: dict) -> Any:
+    """Calls a captured function (jit.CapturedFunction); its results are computed when it returns."""
+    inputs = (reloadable.signature(args, describe), reloadable.signature(kwargs, describe))
+
+    def attempt(step: int, check: reloadable.Check | None) -> Any:
+        graph = _core.Graph(info.name)
+        graph.step = step
+        active = ArrayCapture(graph, info.name, step)
+        capture.push(active)
+        try:
+            result = info.function(*args, **kwargs)
+            if check is not None:
+                check(reloadable.signature(result, describe, values=False))
+            active.flush_wanted()
+        finally:
+            capture.pop(active)
+        return result
+
+    return reloadable.call(info.name, inputs, attempt)

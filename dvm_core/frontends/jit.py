@@ -1,0 +1,126 @@
+"""@dvm.jit: a function whose tensor ops are captured, and nothing else about it changes."""
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ArgumentError, UnsupportedError
+from . import capture, reloadable
+
+# "PIK" (Python inline kernel) is MindSpore's word for what "stream" is here.
+MODES = {"stream": "stream", "PIK": "stream", "graph": "graph"}
+
+
+class CapturedFunction:
+    """What is known about a function decorated with @dvm.jit."""
+
+    def __init__(self, function: Callable[..., Any], mode: str) -> None:
+        self.function = function  # the user's own function: hot reload exchanges its code
+        self.mode = mode
+        self.name = function.__qualname__
+        self.traces: Any = None  # of graph mode, made when first needed
+
+
+def jit(function: Any = None, *, mode: str = "stream") -> Any:
+    """Captures a function, a MindSpore cell or a cell class: its tensor ops run on this package's virtual machine.
+
+    mode "stream" (also called "PIK"): the Python body runs on every call and decides what happens. "graph": it runs once per kind of
+    arguments (shapes, dtypes, plain values) and is replayed without Python. Use it on the loss function, or on the part of a model
+    whose shapes change; everything else stays as it is. Raises ArgumentError for another mode or something that is no function.
+    """
+    if mode not in MODES:
+        raise ArgumentError(f"mode {mode!r}: there are {', '.join(map(repr, MODES))}")
+    if function is None:
+        return lambda decorated: jit(decorated, mode=mode)
+    if inspect.isclass(function) or (not inspect.isroutine(function) and hasattr(function, "construct")):
+        return _jit_cell(function, mode)
+    if inspect.ismethod(function):
+        return jit(function.__func__, mode=mode).__get__(function.__self__)
+    if not inspect.isfunction(function):
+        raise ArgumentError(f"@dvm.jit takes a function, a method or a cell, not {type(function).__name__}")
+    return _wrap(function, MODES[mode])
+
+
+def _jit_cell(cell: Any, mode: str) -> Any:
+    # A cell class, or one cell: its construct is captured.
+    if not hasattr(cell, "construct"):
+        raise ArgumentError(f"@dvm.jit takes a function, a method or a cell; {cell.__name__} has no construct")
+    if inspect.isclass(cell):
+        cell.construct = jit(cell.construct, mode=mode)
+    else:
+        cell.construct = jit(type(cell).construct, mode=mode).__get__(cell)
+    return cell
+
+
+def _wrap(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
+    info = CapturedFunction(function, mode)
+    reloadable.register(info)
+    active = capture.active
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if active() is not None:  # part of the capture that is going on
+            return function(*args, **kwargs)
+        return _front_end(args, kwargs)(info, args, kwargs)
+
+    call.__dvm__ = info  # type: ignore[attr-defined]
+    return call
+
+
+Call = Callable[[CapturedFunction, tuple, dict], Any]
+
+
+def _front_end(args: tuple, kwargs: dict) -> Call:
+    """Which front end a call belongs to, by its arguments; without tensor arguments, by what the program has imported."""
+    kinds = _kinds(args, kwargs)
+    if "array" in kinds and len(kinds) > 1:
+        raise ArgumentError(f"the arguments of a captured function mix dvm.tensor and {', '.join(sorted(kinds - {'array'}))} tensors")
+    if "torch" in kinds:
+        raise UnsupportedError('for PyTorch use torch.compile(model, backend="dvm"); @dvm.jit takes MindSpore tensors and dvm.tensor')
+    if "array" in kinds or ("mindspore" not in kinds and "mindspore" not in sys.modules):
+        return _array
+    return _mindspore
+
+
+def _kinds(args: tuple, kwargs: dict) -> set[str]:
+    found: set[str] = set()
+    stack = [*args, *kwargs.values()]
+    for value in stack:
+        if isinstance(value, (tuple, list)):
+            stack.extend(value)
+        elif isinstance(value, dict):
+            stack.extend(value.values())
+        else:
+            kind = _kind(type(value))
+            if kind:
+                found.add(kind)
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _kind(kind: type) -> str:
+    # By the module of a tensor's or cell's class, so that no framework is imported to ask.
+    for base in kind.__mro__:
+        package = base.__module__.partition(".")[0]
+        if package in ("mindspore", "torch"):
+            return package
+        if base.__module__ == "dvm_core.frontends.array":
+            return "array"
+    return ""
+
+
+def _mindspore(info: CapturedFunction, args: tuple, kwargs: dict) -> Any:
+    from . import mindspore_call
+
+    globals()["_mindspore"] = mindspore_call.call
+    return mindspore_call.call(info, args, kwargs)
+
+
+def _array(info: CapturedFunction, args: tuple, kwargs: dict) -> Any:
+    from . import array_call
+
+    globals()["_array"] = array_call.call
+    return array_call.call(info, args, kwargs)

@@ -1,0 +1,340 @@
+"""Capture of MindSpore code: every op MindSpore would dispatch is recorded on our graph instead, and runs when its values are wanted.
+
+Results are MindSpore tensors over memory that is filled at the flush. A tensor is known by the address of that memory: MindSpore makes
+a new Python object of the same tensor whenever one crosses its C++ side. Each result has memory of its own, so no two share an address.
+"""
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from mindspore import Tensor
+
+from .. import _core
+from ..errors import ArgumentError, Error, UnsupportedError, convert, where
+from . import capture as captures
+from . import fallback, grad, mindspore_index, mindspore_nn, mindspore_ops, mindspore_shapes  # noqa: F401  (three fill the table)
+from . import mindspore_compat as compat
+from .emit import CODE, COMPUTED, F32, FLOATS, Emitter, is_view, result_dtype
+from .grad import Group, Input
+from .lowering import LOWER, Unlowerable, Whole
+from .names import line_of
+from .notices import notice
+
+_EXACT = 2.0 ** 53  # integers up to here survive as an immediate
+_POW = CODE["POW"]  # the one opcode whose gradient computes with its immediate
+
+
+class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
+    """One call of a captured MindSpore function while it records."""
+
+    front_end = "mindspore"
+
+    def __init__(self, function: str, step: int, gradients: bool, arguments: frozenset[int] = frozenset()) -> None:
+        graph = _core.Graph(function)
+        graph.step = step
+        super().__init__(graph, function, step)
+        self.gradients = gradients  # a backward program is wanted
+        self.arguments = arguments  # addresses of the call's arguments: inputs that are no parameters
+        self.tape: list[Any] = []  # by value id: Input, or (opcode, operands, attrs, shape, dtype, imms, place)
+        self.imms: list[tuple[float, ...]] = []  # by value id
+        self.dtypes: list[int] = []  # by value id
+        self.groups: dict[int, Group] = {}
+        self.foreign: list[fallback.Call] = []
+        self.inputs: dict[tuple, int] = {}  # (address, shape, dtype, strides) -> value id
+        self.leaves: dict[int, Tensor] = {}  # value id -> input tensor that wants a gradient
+        self.own: dict[int, int] = {}  # address -> value id of a result
+        self.waiting: dict[int, tuple[int, Any]] = {}  # address -> (value id, array): handed out, not filled yet
+        self.filled: dict[int, tuple[int, Any]] = {}
+        self.masks = 0  # random masks drawn so far
+        self.place = 0
+        self.primitive: Any = None  # of the legacy op being lowered; it holds attributes
+        self.paused = False  # MindSpore runs what is dispatched
+        self.failed = False  # a flush raised: nothing recorded since can be computed
+        self.flushed = 0  # length of the tape at the last flush
+        self.host_reads = 0  # values the function looked at, or made on the host: a trace cannot replay those
+        self._record = graph.op
+
+    # ---- dispatch -----------------------------------------------------------------------------------------------------------------------
+
+    def __ms_dispatch__(self, func: Any, args: tuple, kwargs: dict | None = None) -> Any:
+        if self.paused:
+            return func(*args, **(kwargs or {}))
+        name = func.name
+        call = args
+        if len(args) == 3 and args[2].__class__ is tuple and compat.is_primitive(args[0]):
+            self.primitive = args[0]
+            call = args[2]
+        lower = LOWER.get(name)
+        self.place = _core.user_place()
+        if lower is None:
+            return fallback.run(self, func, name, args, call)
+        try:
+            result = lower(self, *call)
+        except Unlowerable:
+            return fallback.run(self, func, name, args, call)
+        except _core.Error as error:
+            raise convert(error, op=name, place=self.place) from None
+        if result.__class__ is int:
+            return self.tensor(result)
+        if result.__class__ is tuple:
+            return tuple([self.tensor(value) for value in result])
+        return result
+
+    # ---- recording (Emitter) ------------------------------------------------------------------------------------------------------------
+
+    def op(self, opcode: int, operands: tuple[int, ...], attrs: tuple[int, ...] = (), shape: tuple[int, ...] | None = None, dtype: int = 0,
+           imms: tuple[float, ...] = ()) -> int:
+        value = self._record(opcode, operands, attrs, shape, dtype, imms, self.place)
+        dtypes = self.dtypes
+        dtypes.append(result_dtype(opcode, operands, dtypes, dtype))
+        self.imms.append(imms)
+        self.tape.append((opcode, operands, attrs, shape, dtype, imms if opcode == _POW else (), self.place))
+        return value
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        return self.graph.shape(value)
+
+    def dtype(self, value: int) -> int:
+        return self.dtypes[value]
+
+    def floating(self, value: int) -> int:
+        """The value as floats: integers and bools become float32."""
+        return value if self.dtypes[value] in FLOATS else self.cast(value, F32)
+
+    def group(self, rule: str, value: int, operands: tuple[int, ...], attrs: tuple[Any, ...] = (), saved: tuple[int, ...] = ()) -> int:
+        """Makes the instructions from operands to value one for gradients."""
+        self.groups[value] = Group(rule, operands, attrs, saved)
+        return value
+
+    # ---- tensors to values and back -------------------------------------------------------------------------------------------------------
+
+    def value(self, tensor: Tensor) -> int:
+        """The value of a tensor; one that was made elsewhere becomes an input."""
+        address = tensor.data_ptr()
+        found = self.own.get(address)
+        return found if found is not None else self.input(tensor, address)
+
+    def operand(self, x: Any) -> Any:
+        """As `value`, but Python numbers and constant scalars become immediates (floats)."""
+        if x.__class__ is not Tensor and not isinstance(x, Tensor):
+            return float(x) if x.__class__ is float else Whole(x)
+        address = x.data_ptr()
+        found = self.own.get(address)
+        if found is not None:
+            return found
+        if x.shape == () and not (self.gradients and compat.needs_grad(x)):
+            number = x._item()
+            if number.__class__ is float:
+                return number
+            if -_EXACT <= number <= _EXACT:
+                return Whole(number)
+        return self.input(x, address)
+
+    def input(self, tensor: Tensor, address: int, foreign: int = -1, needs: bool | None = None) -> int:
+        """The value of a tensor that was not made by this capture."""
+        if not address:
+            tensor.asnumpy()  # a parameter whose initializer has not run
+            address = tensor.data_ptr()
+        shape = tensor.shape
+        dtype = compat.DTYPE_OF.get(tensor.dtype, 0)
+        strides = None if tensor.is_contiguous() else tuple(tensor.stride())
+        key = (address, shape, dtype, strides)
+        known = self.inputs.get(key)
+        if known is not None:
+            return known
+        if dtype not in COMPUTED:
+            raise Unlowerable(str(tensor.dtype))
+        if needs is None:
+            needs = self.gradients and dtype in FLOATS and compat.needs_grad(tensor)
+        cls = "parameter" if needs and address not in self.arguments and foreign < 0 else ""
+        value = self.graph.input(address, shape, dtype, strides, tensor, cls)
+        self.tape.append(Input(shape, dtype, needs, foreign))
+        self.imms.append(())
+        self.dtypes.append(dtype)
+        self.inputs[key] = value
+        if needs and foreign < 0:
+            self.leaves[value] = tensor
+        return value
+
+    def check_range(self, tensor: Tensor, value: int, extent: int, what: str, negative: bool = False) -> None:
+        """Raises Error at the user's line if indices that are in memory already do not fit."""
+        if not isinstance(self.tape[value], Input) or not tensor.size:
+            return
+        compat.synchronize()
+        array = tensor.asnumpy()
+        low, high = int(array.min()), int(array.max())
+        if high >= extent or low < (-extent if negative else 0):
+            file, line = where(self.place)
+            raise ArgumentError(f"{what} of {high if high >= extent else low} does not fit an extent of {extent} (they run from {low} to {high})",
+                                file=file, line=line)
+
+    def host_input(self, array: Any) -> int:
+        """An operand made by the front end itself (a mask of random numbers)."""
+        self.host_reads += 1
+        tensor = compat.from_numpy(array)
+        return self.input(tensor, tensor.data_ptr())
+
+    def tensor(self, value: int) -> Any:
+        """A MindSpore tensor for a value, filled at the next flush."""
+        if value.__class__ is not int:
+            return value
+        array = _core.empty(self.graph.shape(value), self.dtypes[value])
+        result = compat.from_numpy(array)
+        address = result.data_ptr()
+        self.own[address] = value
+        self.waiting[address] = (value, array)
+        return result
+
+    def find(self, tensor: Any) -> int | None:
+        if not isinstance(tensor, Tensor):
+            return None
+        address = tensor.data_ptr()
+        found = self.own.get(address)
+        if found is not None:
+            return found
+        strides = None if tensor.is_contiguous() else tuple(tensor.stride())
+        return self.inputs.get((address, tensor.shape, compat.DTYPE_OF.get(tensor.dtype, 0), strides))
+
+    # ---- running ----------------------------------------------------------------------------------------------------------------------------
+
+    def steps(self) -> list[Any]:
+        """The tape as grad.derive reads it."""
+        return [grad.Step(*entry) if entry.__class__ is tuple else entry for entry in self.tape]
+
+    def flush(self, keep: Sequence[int] | None = None) -> None:
+        """Runs what is pending. Tensors somebody still holds are filled; of the rest, `keep` (default: what a gradient may read)."""
+        graph = self.graph
+        outputs, gone = [], []
+        for address, (value, array) in self.waiting.items():
+            if sys.getrefcount(array) > 3:  # the pair, this loop and the call hold it; one more is a tensor
+                outputs.append((value, address))
+            else:
+                gone.append(address)
+        if keep is None:
+            keep = ()
+            if self.gradients and graph.pending():
+                keep = grad.candidates(self.steps(), self.dtypes, self.groups, self.flushed)
+        stored = {value for value, _ in outputs}
+        compat.synchronize()  # inputs may still be on their way
+        try:
+            graph.flush([value for value in keep if value not in stored and not graph.in_memory(value)], outputs)
+        except _core.Error as error:
+            self.failed = True
+            raise convert(error) from None
+        self.flushed = len(self.tape)
+        for address in gone:
+            del self.own[address], self.waiting[address]
+        self.filled.update(self.waiting)
+        self.waiting.clear()
+        if not self.gradients:
+            self._forget()
+
+    def flush_all(self) -> None:
+        graph = self.graph
+        self.flush([value for value, entry in enumerate(self.tape) if entry.__class__ is tuple and not graph.in_memory(value)])
+
+    def _forget(self) -> None:
+        # Filled results nobody holds any more; only gradients could still want them.
+        for address in [address for address, (_, array) in self.filled.items() if sys.getrefcount(array) <= 3]:
+            self.graph.release([self.filled.pop(address)[0]])
+            del self.own[address]
+
+    def before_read(self, tensor: Tensor) -> None:
+        """A tensor's elements are about to be read."""
+        if tensor.data_ptr() in self.waiting:
+            self.host_reads += 1
+            self.flush()
+
+    # ---- changing a tensor in place -----------------------------------------------------------------------------------------------------------
+
+    def replace(self, tensor: Tensor, value: int, what: str) -> None:
+        """The tensor object stands for another value from now on. Raises UnsupportedError where MindSpore's result would differ."""
+        old = self.find(tensor)
+        if old is not None:
+            entry = self.tape[old]
+            if isinstance(entry, Input) and entry.needs_grad:
+                self.refuse(f"{what} changes a tensor that wants a gradient; make a new tensor instead, for example with ops.where")
+            living = self.living()
+            if any(isinstance(self.tape[base], Input) or base in living for base in self._bases(old)):
+                self.refuse(f"{what} writes into a view of another tensor; write to that tensor itself, or copy the view first")
+            if any(old in self._bases(other) for other in living):
+                self.refuse(f"{what} changes a tensor another one is a view of; copy it first (h = h.copy())")
+        compat.replace_data(tensor, self.tensor(value))
+
+    def living(self) -> list[int]:
+        """Values some tensor outside still stands for."""
+        pairs = [*self.waiting.values(), *self.filled.values()]
+        return [value for value, array in pairs if sys.getrefcount(array) > 3]
+
+    def _bases(self, value: int) -> list[int]:
+        # What a value is a view of, and what that is a view of.
+        found = []
+        entry = self.tape[value]
+        while not isinstance(entry, Input) and is_view(entry[0]):
+            value = entry[1][0]
+            entry = self.tape[value]
+            found.append(value)
+        return found
+
+    def refuse(self, text: str) -> None:
+        """Raises UnsupportedError at the user's line."""
+        file, line = where(self.place)
+        raise UnsupportedError(f"{text} (in the captured function {self.function}: {line_of(file, line)})", file=file, line=line)
+
+    # ---- the call ---------------------------------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> MsCapture:
+        self._depth = compat.mode_depth()
+        self._before = compat.enable_grad()
+        compat.set_enable_grad(False)
+        compat.synchronize()
+        captures.push(self)
+        super().__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
+        compat.leave_modes(self._depth)
+        captures.pop(self)
+        compat.set_enable_grad(self._before)
+        if error is not None and self.waiting and not self.failed:
+            # What was recorded before the failure is good: tensors the user still holds get their values.
+            with contextlib.suppress(Error):
+                self.flush()
+        return False
+
+
+def current() -> MsCapture | None:
+    """The calling thread's MindSpore capture, if ops are being recorded."""
+    top = captures.active()
+    return top if isinstance(top, MsCapture) and not top.paused else None
+
+
+def _before_read(tensor: Tensor) -> None:
+    top = captures.active()
+    if top is not None and top.front_end == "mindspore" and top.waiting:
+        top.before_read(tensor)
+
+
+def _jit_call(executor: Any, args: tuple, kwargs: dict) -> Any:
+    top = current()
+    if top is None:
+        return NotImplemented
+    function = executor.fn
+    file, line = where(_core.user_place())
+    notice(f"{getattr(function, '__qualname__', function)} is a ms.jit function inside the captured function {top.function}: its body is "
+           f"captured too, MindSpore does not compile it", path=file, line=line, once=("ms.jit", file, line))
+    return function(*args, **kwargs)
+
+
+def _inner_gradient() -> None:
+    top = current()
+    if top is not None:
+        top.place = _core.user_place()
+        top.refuse("a gradient is computed inside a captured function; capture the function it is the gradient of instead "
+                   "(ms.value_and_grad around it stays outside)")
+
+
+compat.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _inner_gradient)

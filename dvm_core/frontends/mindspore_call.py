@@ -1,0 +1,16 @@
+"""An outermost captured call of a MindSpore function: hot reload's boundary around it, then stream or graph mode."""
+from __future__ import annotations
+
+from typing import Any
+
+from . import mindspore_grad, reloadable
+
+
+def call(info: Any, args: tuple, kwargs: dict) -> Any:
+    """Calls a captured function (jit.CapturedFunction) with MindSpore tensors."""
+    inputs = (reloadable.signature(args, mindspore_grad.describe), reloadable.signature(kwargs, mindspore_grad.describe))
+
+    def attempt(step: int, check: reloadable.Check | None) -> Any:
+        return mindspore_grad.run(info.function, info.name, step, check, args, kwargs)
+
+    return reloadable.call(info.name, inputs, attempt)

@@ -1,0 +1,232 @@
+"""Every MindSpore internal this package relies on, and what happens if a version lacks it. Made for 2.10; nothing else imports internals.
+
+What must be there (the capture cannot work without it) raises UnsupportedError with the version; what only makes something nicer
+is left out with one notice.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import mindspore as ms
+from mindspore import Parameter, Tensor, nn, ops
+
+from ..errors import UnsupportedError
+from .notices import notice
+
+TESTED = "2.10"
+
+
+def _required(what: str, get: Callable[[], Any]) -> Any:
+    try:
+        return get()
+    except (ImportError, AttributeError) as error:
+        raise UnsupportedError(f"MindSpore {ms.__version__} has no {what} ({error}); this version works with MindSpore {TESTED}. "
+                               f"Without @dvm.jit the program runs as usual") from None
+
+
+def _optional(what: str, get: Callable[[], Any]) -> Any:
+    try:
+        return get()
+    except (ImportError, AttributeError) as error:
+        notice(f"MindSpore {ms.__version__} has no {what} ({error}); {TESTED} has it", category="compatibility", once=("compat", what))
+        return None
+
+
+# ---- dispatch, autograd, execution ---------------------------------------------------------------------------------------------------
+
+def _dispatch_mode() -> type:
+    from mindspore.utils import MsDispatchMode
+
+    return MsDispatchMode
+
+
+def _executor() -> Any:
+    from mindspore.common.api import _pynative_executor
+
+    return _pynative_executor
+
+
+def _function() -> type:
+    from mindspore.common._grad_function import _Function
+
+    return _Function
+
+
+DispatchMode: Any = _required("MsDispatchMode (capture of ops)", _dispatch_mode)
+AutogradFunction: Any = _required("_Function (custom gradients)", _function)
+_pynative = _required("PyNative executor", _executor)
+_native = _pynative._executor  # the C++ object: its methods cost half of the Python wrappers'
+
+grad_enabled: Callable[[], bool] = _required("PyNativeExecutor.requires_grad", lambda: _native.requires_grad)
+enable_grad: Callable[[], bool] = _required("PyNativeExecutor.enable_grad", lambda: _native.enable_grad)
+set_enable_grad: Callable[[bool], None] = _required("PyNativeExecutor.set_enable_grad", lambda: _native.set_enable_grad)
+synchronize: Callable[[], None] = _required("PyNativeExecutor.sync", lambda: _native.sync)  # waits for ops still running
+from_numpy: Callable[[Any], Tensor] = _required("TensorPy.from_numpy (shares memory)", lambda: Tensor.__mro__[1].from_numpy)
+
+
+def leave_modes(depth: int) -> None:
+    """Takes dispatch modes off MindSpore's stack until `depth` are left: an op that failed may have left one behind."""
+    stack = _guard_stack()
+    while stack is not None and stack.depth() > depth:
+        stack.pop()
+
+
+def mode_depth() -> int:
+    """Number of dispatch modes in force."""
+    stack = _guard_stack()
+    return stack.depth() if stack is not None else 0
+
+
+@functools.cache
+def _guard_stack() -> Any:
+    def get() -> Any:
+        from mindspore._c_expression import _DispatchGuardStack
+
+        return _DispatchGuardStack
+
+    return _optional("_DispatchGuardStack (cleaning up after a failed op)", get)
+
+
+def vjp(function: Callable[..., Any], inputs: tuple[Tensor, ...], gradients: Any) -> tuple[Tensor, ...]:
+    """MindSpore's own gradients of function(*inputs), weighted by `gradients` (a tensor, or a tuple for several results)."""
+    before = enable_grad()
+    set_enable_grad(True)
+    try:
+        found = ops.GradOperation(get_all=True, sens_param=True)(function)(*inputs, gradients)
+    finally:
+        set_enable_grad(before)
+    return found if isinstance(found, tuple) else (found,)
+
+
+# ---- tensors and dtypes --------------------------------------------------------------------------------------------------------------
+
+DTYPE_OF: dict[Any, int] = {ms.float32: 1, ms.float16: 2, ms.bfloat16: 3, ms.float64: 4, ms.bool_: 5, ms.int8: 6, ms.uint8: 7, ms.int32: 8,
+                            ms.int64: 9}
+
+
+def _type_ids() -> dict[int, int]:
+    from mindspore._c_expression import typing
+
+    return {int(typing.type_to_type_id(dtype)): code for dtype, code in DTYPE_OF.items()}
+
+
+TYPE_ID: dict[int, int] = _required("typing.type_to_type_id", _type_ids)  # MindSpore's number of a dtype in op arguments -> our code
+
+
+def needs_grad(tensor: Tensor) -> bool:
+    """Whether the tensor is one gradients are wanted for (a parameter, an input of a function under grad, a result of such)."""
+    return tensor._requires_grad
+
+
+def replace_data(tensor: Tensor, value: Tensor) -> None:
+    """The tensor object has value's memory from now on."""
+    tensor.assign_value_cpp(value)
+
+
+def is_parameter(value: Any) -> bool:
+    return isinstance(value, Parameter)
+
+
+def is_cell(value: Any) -> bool:
+    return isinstance(value, nn.Cell)
+
+
+def is_primitive(value: Any) -> bool:
+    return isinstance(value, ops.Primitive)
+
+
+# ---- methods that read or change a tensor without an op ------------------------------------------------------------------------------------
+
+# Before these, values that are recorded and not yet computed must be. `_item` serves bool(), int(), float(), item() and indices.
+_READERS = ("asnumpy", "_item", "tolist", "get_bytes", "__str__", "__repr__", "__getstate__", "__deepcopy__")
+
+
+def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., Any], setitem: Callable[..., bool],
+                  jit_call: Callable[[Any, tuple, dict], Any], inner_gradient: Callable[[], None]) -> None:
+    """Puts the front end in the way of what MindSpore does not dispatch. Outside a capture each hook costs a call.
+
+    before_read(tensor): before its values are read. getitem(tensor, index, original), setitem(tensor, index, value) -> handled.
+    jit_call(executor, args, kwargs): instead of a ms.jit function; NotImplemented = run it. inner_gradient(): a gradient is asked for.
+    """
+    for name in _READERS:
+        _hook_reader(name, before_read)
+    _hook_index(getitem, setitem)
+    _hook_print(before_read)
+    _hook_jit(jit_call)
+    _hook_gradient(inner_gradient)
+
+
+def _hook_reader(name: str, before_read: Callable[[Tensor], None]) -> None:
+    original = getattr(Tensor, name, None)
+    if original is None:
+        notice(f"MindSpore {ms.__version__} has no Tensor.{name}; {TESTED} has it", category="compatibility", once=("compat", name))
+        return
+
+    @functools.wraps(original)
+    def read(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        before_read(self)
+        return original(self, *args, **kwargs)
+
+    setattr(Tensor, name, read)
+
+
+def _hook_index(getitem: Callable[..., Any], setitem: Callable[..., bool]) -> None:
+    original_get, original_set = Tensor.__getitem__, Tensor.__setitem__
+
+    def get(self: Tensor, index: Any) -> Any:
+        return getitem(self, index, original_get)
+
+    def put(self: Tensor, index: Any, value: Any) -> Any:
+        return None if setitem(self, index, value) else original_set(self, index, value)
+
+    Tensor.__getitem__, Tensor.__setitem__ = get, put
+
+
+def _hook_print(before_read: Callable[[Tensor], None]) -> None:
+    # ops.Print and ops.print_ read in C++ and are not dispatched.
+    original = _optional("ops.Print.__call__", lambda: ops.Print.__call__)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any) -> Any:
+        for arg in args:
+            if isinstance(arg, Tensor):
+                before_read(arg)
+        return original(self, *args)
+
+    ops.Print.__call__ = call
+
+
+def _hook_jit(jit_call: Callable[[Any, tuple, dict], Any]) -> None:
+    def get() -> Any:
+        from mindspore.graph.api import _JitExecutor
+
+        return _JitExecutor, _JitExecutor.__call__
+
+    found = _optional("_JitExecutor (ms.jit inside a captured function)", get)
+    if found is None:
+        return
+    executor, original = found
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = jit_call(self, args, kwargs)
+        return original(self, *args, **kwargs) if result is NotImplemented else result
+
+    executor.__call__ = call
+
+
+def _hook_gradient(inner_gradient: Callable[[], None]) -> None:
+    original = _optional("_PyNativeExecutor.grad", lambda: type(_pynative).grad)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def grad(self: Any, *args: Any) -> Any:
+        inner_gradient()
+        return original(self, *args)
+
+    type(_pynative).grad = grad

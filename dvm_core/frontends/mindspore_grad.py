@@ -1,0 +1,192 @@
+"""A captured MindSpore call from start to end: record, run, and hang the backward program on MindSpore's autograd."""
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+from mindspore import Tensor
+
+from .. import _core
+from ..errors import UnsupportedError, convert, where
+from . import fallback, grad
+from . import mindspore_compat as compat
+from .emit import FLOATS
+from .mindspore import MsCapture
+from .names import line_of
+from .notices import notice
+from .reloadable import Check, signature
+
+_PLANS = 512  # plans kept; the least recently used goes first
+
+
+class Backward(NamedTuple):
+    """What a call's structure says about its gradient."""
+
+    outputs: tuple[int, ...]  # results a gradient can arrive at
+    leaves: tuple[int, ...]  # inputs it is wanted for
+    plan: grad.Plan
+    need: list[bool]  # per value
+
+
+_plans: collections.OrderedDict[Hashable, Backward | None] = collections.OrderedDict()
+
+
+def describe(value: Any) -> Hashable | None:
+    """("tensor", dtype, shape) of a MindSpore tensor, None for anything else."""
+    return ("tensor", str(value.dtype), value.shape) if isinstance(value, Tensor) else None
+
+
+def run(function: Callable[..., Any], name: str, step: int, check: Check | None, args: tuple, kwargs: dict) -> Any:
+    """Makes one outermost captured call and returns its result, differentiable by MindSpore where it is differentiable."""
+    capture = MsCapture(name, step, compat.grad_enabled(), _addresses((args, kwargs)))
+    with capture:
+        result = function(*args, **kwargs)
+        if check is not None:
+            check(signature(result, describe, values=False))
+        outputs: dict[int, Tensor] = {}  # address -> a tensor of the result
+        _collect(result, outputs)
+        returned = {capture.own[address]: tensor for address, tensor in outputs.items() if address in capture.own}
+        backward = _backward(capture, returned) if capture.gradients and capture.leaves else None
+        capture.flush(backward.plan.saved if backward else ())
+        if backward:
+            _tell_of_lost(capture, backward, returned)
+    if backward is None:
+        return result
+    state = State(capture, backward)
+    tied = _Glue.apply(state, tuple(returned[value] for value in backward.outputs), *state.leaves)
+    tied = tied if isinstance(tied, tuple) else (tied,)
+    return _swap(result, {returned[value].data_ptr(): tensor for value, tensor in zip(backward.outputs, tied, strict=True)})
+
+
+def _addresses(values: Any) -> frozenset[int]:
+    found: dict[int, Tensor] = {}
+    _collect(values, found)
+    return frozenset(found)
+
+
+def _collect(value: Any, found: dict[int, Tensor]) -> None:
+    if isinstance(value, Tensor):
+        found[value.data_ptr()] = value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            _collect(item, found)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _collect(item, found)
+
+
+def _swap(value: Any, tied: dict[int, Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return tied.get(value.data_ptr(), value)
+    if isinstance(value, tuple):
+        items = [_swap(item, tied) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, list):
+        return [_swap(item, tied) for item in value]
+    if isinstance(value, dict):
+        return {key: _swap(item, tied) for key, item in value.items()}
+    return value
+
+
+def _backward(capture: MsCapture, returned: dict[int, Tensor]) -> Backward | None:
+    """The plan for a call's structure, from the cache or derived now."""
+    key = (tuple(capture.tape), tuple(capture.groups.items()), tuple(call.record for call in capture.foreign), tuple(returned))
+    if key in _plans:
+        _plans.move_to_end(key)
+        return _plans[key]
+    tape = capture.steps()
+    need = grad.needs(tape, capture.dtypes, capture.groups)
+    outputs = tuple(value for value in returned if need[value] and capture.dtypes[value] in FLOATS)
+    found = None
+    if outputs:
+        leaves = tuple(capture.leaves)
+        try:
+            plan = grad.derive(tape, capture.imms, capture.graph.shape, capture.dtypes, capture.groups,
+                               [call.record for call in capture.foreign], outputs, leaves, returned)
+        except _core.Error as error:
+            raise convert(error) from None
+        found = Backward(outputs, leaves, plan, need)
+    _plans[key] = found
+    if len(_plans) > _PLANS:
+        _plans.popitem(last=False)
+    return found
+
+
+def _tell_of_lost(capture: MsCapture, backward: Backward, returned: dict[int, Tensor]) -> None:
+    # A tensor that outlives the call without being a result: MindSpore cannot know where it came from.
+    for value in capture.living():
+        if value not in returned and backward.need[value]:
+            file, line = where(capture.graph.place(value))
+            notice(f"a tensor made here outlives the captured function {capture.function} without being one of its results; no gradient flows "
+                   f"through it. Return it if it takes part in a loss: {line_of(file, line)}", path=file, line=line, once=("lost", file, line))
+
+
+class State:
+    """What a call's backward needs: the graph, the plan, the memory the forward program wrote."""
+
+    def __init__(self, capture: MsCapture, backward: Backward) -> None:
+        self.capture = capture
+        self.backward = backward
+        self.leaves = [capture.leaves[value] for value in backward.leaves]
+        self.arrays = [array for _, array in capture.filled.values()]  # saved values may live in results' memory
+
+    def gradients(self, seeds: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """Gradients of the leaves from those of the outputs."""
+        capture, backward = self.capture, self.backward
+        graph = capture.graph
+        compat.synchronize()
+        try:
+            found = grad.replay(graph, backward.plan, self._seeds(seeds), capture.imms, self._run_foreign, self._add_input)
+            results = [self._buffer(value) for value in found]
+            graph.flush((), [(value, tensor.data_ptr()) for value, tensor in zip(found, results, strict=True) if tensor is not None])
+        except _core.Error as error:
+            raise convert(error) from None
+        return results
+
+    def _seeds(self, seeds: Sequence[Tensor | None]) -> list[Tensor]:
+        graph = self.capture.graph
+        given = []
+        for value, seed in zip(self.backward.outputs, seeds, strict=True):
+            if seed is None:
+                array = _core.empty(graph.shape(value), self.capture.dtypes[value])
+                array.fill(0)
+                seed = compat.from_numpy(array)
+            given.append(seed)
+        return given
+
+    def _add_input(self, tensor: Tensor) -> int:
+        strides = None if tensor.is_contiguous() else tuple(tensor.stride())
+        return self.capture.graph.input(tensor.data_ptr(), tensor.shape, compat.DTYPE_OF[tensor.dtype], strides, tensor, "gradient")
+
+    def _buffer(self, value: int) -> Tensor | None:
+        if value < 0:
+            return None
+        graph = self.capture.graph
+        return compat.from_numpy(_core.empty(graph.shape(value), graph.dtype(value)))
+
+    def _run_foreign(self, step: grad.ForeignStep) -> None:
+        arriving = [self._buffer(value) for value in step.gradients]
+        graph = self.capture.graph
+        graph.flush([value for value in step.keep if value < graph.size() and not graph.in_memory(value)], [
+            (value, tensor.data_ptr()) for value, tensor in zip(step.gradients, arriving, strict=True) if tensor is not None])
+        for tensor in fallback.gradients(self.capture.foreign[step.call], step, arriving):
+            compat.synchronize()
+            self._add_input(tensor)
+
+
+class _Glue(compat.AutogradFunction):
+    """MindSpore's autograd sees a captured call as one function of its leaves."""
+
+    @staticmethod
+    def forward(ctx: Any, state: State, results: tuple[Tensor, ...], *leaves: Tensor) -> Any:
+        ctx.state = state
+        return results if len(results) > 1 else results[0]
+
+    @staticmethod
+    def backward(ctx: Any, *seeds: Tensor) -> Any:
+        state: State = ctx.state
+        if compat.grad_enabled():
+            raise UnsupportedError(f"a gradient of a gradient of the captured function {state.capture.function} is not supported; "
+                                   f"take the outer gradient without @dvm.jit")
+        return (None, None, *state.gradients(seeds))

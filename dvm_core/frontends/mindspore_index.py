@@ -1,0 +1,211 @@
+"""x[index] and x[index] = value inside a capture. MindSpore does not dispatch them, and their gradients would silently be zero."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mindspore import Tensor
+
+from .. import _core
+from ..errors import convert
+from . import capture as captures
+from .emit import BOOL, I32, I64
+from .grad import broadcast_shapes
+from .lowering import Unlowerable, unify
+from .mindspore_shapes import from_front
+
+
+def _current() -> Any:
+    top: Any = captures.active()
+    return top if top is not None and top.front_end == "mindspore" and not top.paused else None
+
+
+def getitem(tensor: Tensor, index: Any, original: Callable[[Tensor, Any], Any]) -> Any:
+    """tensor[index], recorded if a capture is active; MindSpore's own otherwise."""
+    c = _current()
+    if c is None:
+        return original(tensor, index)
+    c.place = _core.user_place()
+    try:
+        result = read(c, c.value(tensor), _items(c, index))
+        return c.tensor(result)
+    except Unlowerable:
+        c.refuse(f"indexing with {_words(index)} is not supported inside a captured function")
+    except _core.Error as error:
+        raise convert(error, op="indexing", place=c.place) from None
+    return None
+
+
+def setitem(tensor: Tensor, index: Any, value: Any) -> bool:
+    """tensor[index] = value as a new value the tensor stands for; False outside a capture."""
+    c = _current()
+    if c is None:
+        return False
+    c.place = _core.user_place()
+    try:
+        base = c.value(tensor)
+        if isinstance(value, (list, tuple, np.ndarray)):
+            value = Tensor(np.asarray(value, tensor.asnumpy().dtype))
+        c.replace(tensor, write(c, base, _items(c, index), c.operand(value)), "an assignment to elements")
+    except Unlowerable:
+        c.refuse(f"assigning to {_words(index)} is not supported inside a captured function; use ops.where or ops.scatter functions")
+    except _core.Error as error:
+        raise convert(error, op="indexing", place=c.place) from None
+    return True
+
+
+# ---- what an index says -----------------------------------------------------------------------------------------------------------------
+
+def _items(c: Any, index: Any) -> list[Any]:
+    # One entry per axis or new axis: int, slice, None, Ellipsis, or ("index", value id) / ("mask", value id, tensor).
+    found = []
+    for item in index if isinstance(index, tuple) else (index,):
+        if isinstance(item, (bool, np.bool_)):
+            raise Unlowerable
+        if isinstance(item, (list, np.ndarray)):
+            item = Tensor(np.asarray(item))
+        if isinstance(item, Tensor):
+            value = c.value(item)
+            if c.dtype(value) == BOOL:
+                item = ("mask", value, item)
+            elif item.shape == () and c.graph.in_memory(value):
+                item = int(item._item())
+            else:
+                item = ("index", value)
+        elif not (item is None or item is Ellipsis or isinstance(item, slice)):
+            item = int(item)
+        found.append(item)
+    return found
+
+
+def _words(index: Any) -> str:
+    items = index if isinstance(index, tuple) else (index,)
+    return "[" + ", ".join(f"a tensor {tuple(i.shape)}" if isinstance(i, Tensor) else type(i).__name__ for i in items) + "]"
+
+
+def _expanded(items: list[Any], rank: int) -> list[Any]:
+    # Ellipsis written out; every axis has an entry.
+    used = sum(1 if not (isinstance(i, tuple) and i[0] == "mask") else len(i[2].shape) for i in items if i is not None and i is not Ellipsis)
+    if used > rank or sum(1 for i in items if i is Ellipsis) > 1:
+        raise IndexError(f"{used} indices for a tensor of rank {rank}")
+    fill = [slice(None)] * (rank - used)
+    if Ellipsis in [i for i in items if not isinstance(i, tuple)]:
+        at = next(n for n, i in enumerate(items) if i is Ellipsis)
+        return items[:at] + fill + items[at + 1:]
+    return items + fill
+
+
+class _Basic:
+    """The slices of an index: start, step and extent per axis, and which axes the result keeps."""
+
+    def __init__(self, shape: tuple[int, ...], items: list[Any]) -> None:
+        self.pairs: list[int] = []  # start, step per axis
+        self.extents: list[int] = []
+        self.result: list[int] = []  # shape after dropping integer axes and adding new ones
+        self.advanced: list[tuple[int, Any]] = []  # (axis of the result, item)
+        axis = 0
+        for item in items:
+            if item is None:
+                self.result.append(1)
+                continue
+            extent = shape[axis]
+            if isinstance(item, int):
+                if not -extent <= item < extent:
+                    raise IndexError(f"index {item} is out of range for axis {axis} with extent {extent}")
+                self.pairs += [item + extent if item < 0 else item, 1]
+                self.extents.append(1)
+            elif isinstance(item, slice):
+                start, stop, step = item.indices(extent)
+                count = len(range(start, stop, step))
+                self.pairs += [start if count else 0, step]
+                self.extents.append(count)
+                self.result.append(count)
+            else:
+                axes = len(item[2].shape) if item[0] == "mask" else 1
+                self.advanced.append((len(self.result), item))
+                for k in range(axes):
+                    self.pairs += [0, 1]
+                    self.extents.append(shape[axis + k])
+                    self.result.append(shape[axis + k])
+                axis += axes - 1
+            axis += 1
+        self.whole = self.extents == list(shape) and all(p == (0, 1)[i % 2] for i, p in enumerate(self.pairs))
+
+
+def read(c: Any, value: int, items: list[Any]) -> int:
+    """The elements an index names."""
+    shape = c.shape(value)
+    basic = _Basic(shape, _expanded(items, len(shape)))
+    part = value if basic.whole else c.slice(value, tuple(basic.pairs), tuple(basic.extents))
+    if tuple(basic.result) != c.shape(part):
+        part = c.reshape(part, tuple(basic.result))
+    if basic.advanced:
+        return _gather(c, part, basic.advanced)
+    return part if part != value else c.reshape(value, shape)
+
+
+def _gather(c: Any, part: int, advanced: list[tuple[int, Any]]) -> int:
+    indices = _indices(c, advanced)
+    axes = [axis for axis, _ in indices]
+    shape = c.shape(part)
+    if axes != list(range(axes[0], axes[0] + len(axes))):  # apart: NumPy moves them to the front
+        order = (*axes, *(i for i in range(len(shape)) if i not in axes))
+        part = c.transpose(part, order)
+        shape = c.shape(part)
+        axes = list(range(len(axes)))
+    extents = shape[axes[0]:axes[0] + len(axes)]
+    if len(axes) > 1:
+        part = c.reshape(part, (*shape[:axes[0]], math.prod(extents), *shape[axes[-1] + 1:]))
+    return c.gather(part, _flat(c, [value for _, value in indices], extents), axes[0])
+
+
+def _indices(c: Any, advanced: list[tuple[int, Any]]) -> list[tuple[int, int]]:
+    # Every tensor index as (axis, value of int64 indices); a mask becomes the positions where it is true.
+    found = []
+    for axis, item in advanced:
+        if item[0] == "index":
+            found.append((axis, c.cast(item[1], I64)))
+            continue
+        c.host_reads += 1
+        for k, positions in enumerate(np.nonzero(item[2].asnumpy())):
+            found.append((axis + k, c.host_input(np.ascontiguousarray(positions))))
+    return found
+
+
+def _flat(c: Any, indices: list[int], extents: tuple[int, ...]) -> int:
+    # The number of the element in the merged axes.
+    flat = None
+    for value, extent in zip(indices, extents, strict=True):
+        one = from_front(c, value, extent)
+        flat = one if flat is None else c.add(c.mul(flat, float(extent)), one)
+    return flat
+
+
+# ---- assignment ------------------------------------------------------------------------------------------------------------------------------
+
+def write(c: Any, value: int, items: list[Any], new: Any) -> int:
+    """The tensor with the elements an index names replaced. new: a value or a float."""
+    shape = c.shape(value)
+    dtype = c.dtype(value)
+    _, new = unify(c, value, new, both=True, keep_first=True)
+    new = c.cast(new, dtype)
+    if len(items) == 1 and isinstance(items[0], tuple) and items[0][0] == "mask":
+        mask = items[0][1]
+        if len(c.shape(new)) and c.shape(mask) != shape:
+            raise Unlowerable  # one number per true element: an order only MindSpore knows
+        mask = c.reshape(mask, (*c.shape(mask), *(1,) * (len(shape) - len(c.shape(mask)))))
+        if broadcast_shapes(c.shape(mask), c.shape(new), shape) != shape or c.shape(new) not in ((), shape):
+            raise Unlowerable
+        return c.select(mask, c.broadcast(new, shape), value)
+    basic = _Basic(shape, _expanded(items, len(shape)))
+    if basic.advanced:
+        raise Unlowerable
+    spread = c.reshape(c.broadcast(new, tuple(basic.result)), tuple(basic.extents))
+    if basic.whole:
+        return c.copy(spread)
+    pairs, extents = tuple(basic.pairs), tuple(basic.extents)
+    inside = c.cast(c.unslice(c.full(1.0, extents, I32), pairs, shape), BOOL)
+    return c.select(inside, c.unslice(spread, pairs, shape), value)
+

@@ -1,0 +1,263 @@
+"""MindSpore's ops in our instructions: a table from the name MindSpore dispatches to a lowering.
+
+A lowering gets the capture and the op's arguments, with defaults filled in, and returns a value id, a tuple of them, or a tensor that
+already exists. Unlowerable sends the op to MindSpore itself. Ops of neural networks are in mindspore_nn.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import mindspore_compat as compat
+from .emit import BOOL, CODE, COMPUTED, F32, FLOATS, I32, I64
+from .lowering import LOWER, Lowering, Unlowerable, given_dtype, lowers, normal_axes, normal_axis, unify
+
+# ---- elementwise ---------------------------------------------------------------------------------------------------------------------
+
+def _binary(opcode: int) -> Lowering:
+    def lower(c: Any, a: Any, b: Any) -> int:
+        a, b = unify(c, c.operand(a), c.operand(b))
+        return c.binary(opcode, a, b)
+    return lower
+
+
+def _scaled(opcode: int) -> Lowering:  # a + alpha * b
+    def lower(c: Any, a: Any, b: Any, alpha: Any = 1) -> int:
+        a, b = unify(c, c.operand(a), c.operand(b))
+        if alpha != 1:
+            b = b * alpha if isinstance(b, float) else c.mul(b, float(alpha))
+        return c.binary(opcode, a, b)
+    return lower
+
+
+def _unary(opcode: int) -> Lowering:
+    def lower(c: Any, a: Any, *_: Any) -> int:
+        return c.op(opcode, (c.value(a),))
+    return lower
+
+
+def _float_unary(opcode: int) -> Lowering:  # integers become float32 first
+    def lower(c: Any, a: Any) -> int:
+        return c.op(opcode, (c.floating(c.value(a)),))
+    return lower
+
+
+LOWER.update({name: _binary(CODE[code]) for name, code in {
+    "Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Muls": "MUL", "Maximum": "MAXIMUM", "Minimum": "MINIMUM", "Equal": "EQUAL",
+    "NotEqual": "NOT_EQUAL", "Less": "LESS", "LessEqual": "LESS_EQUAL", "Greater": "GREATER", "GreaterEqual": "GREATER_EQUAL",
+    "EqScalar": "EQUAL", "NeScalar": "NOT_EQUAL", "LessScalar": "LESS", "LessEqualScalar": "LESS_EQUAL", "GreaterScalar": "GREATER",
+    "GreaterEqualScalar": "GREATER_EQUAL"}.items()})
+LOWER.update({name: _scaled(CODE[code]) for name, code in {
+    "AddExt": "ADD", "SubExt": "SUB", "AddScalar": "ADD", "SubScalar": "SUB"}.items()})
+LOWER.update({name: _unary(CODE[code]) for name, code in {
+    "Neg": "NEG", "Abs": "ABS", "IsFinite": "IS_FINITE", "LogicalNot": "LOGICAL_NOT"}.items()})
+LOWER.update({name: _float_unary(CODE[code]) for name, code in {
+    "Exp": "EXP", "Log": "LOG", "Sqrt": "SQRT", "Rsqrt": "RSQRT", "Reciprocal": "RECIPROCAL", "Tanh": "TANH", "Erf": "ERF", "Sin": "SIN",
+    "Cos": "COS", "Sigmoid": "SIGMOID", "Floor": "FLOOR", "Ceil": "CEIL", "Trunc": "TRUNC"}.items()})
+
+
+@lowers("Div", "Divs", "RealDiv")
+def _div(c: Any, a: Any, b: Any) -> int:
+    a, b = unify(c, c.operand(a), c.operand(b))
+    return c.div(*(x if isinstance(x, float) else c.floating(x) for x in (a, b)))
+
+
+@lowers("FloorDiv", "FloorDivScalar")
+def _floor_div(c: Any, a: Any, b: Any) -> int:
+    a, b = unify(c, c.operand(a), c.operand(b))
+    quotient = c.div(a, b)  # integers: already rounded down
+    return c.floor(quotient) if c.dtype(quotient) in FLOATS else quotient
+
+
+@lowers("FloorMod")
+def _floor_mod(c: Any, a: Any, b: Any) -> int:
+    a, b = unify(c, c.operand(a), c.operand(b))
+    quotient = c.div(a, b)
+    return c.sub(a, c.mul(c.floor(quotient) if c.dtype(quotient) in FLOATS else quotient, b))
+
+
+@lowers("Pow", "PowTensorScalar", "PowScalarTensor")
+def _pow(c: Any, a: Any, b: Any) -> int:
+    a, b = unify(c, c.operand(a), c.operand(b))
+    return c.mul(a, a) if b.__class__ is not int and b == 2.0 and a.__class__ is int else c.pow(a, b)
+
+
+@lowers("Square")
+def _square(c: Any, a: Any) -> int:
+    a = c.value(a)
+    return c.mul(a, a)
+
+
+@lowers("Round")
+def _round(c: Any, a: Any, decimals: int = 0) -> int:
+    if decimals:
+        raise Unlowerable
+    return c.op(CODE["ROUND"], (c.floating(c.value(a)),))
+
+
+@lowers("Sign")
+def _sign(c: Any, a: Any) -> int:
+    a = c.value(a)
+    return c.sub(c.cast(c.greater(a, 0.0), c.dtype(a)), c.cast(c.less(a, 0.0), c.dtype(a)))
+
+
+@lowers("IsNan")
+def _is_nan(c: Any, a: Any) -> int:
+    a = c.value(a)
+    return c.not_equal(a, a)
+
+
+@lowers("IsInf")
+def _is_inf(c: Any, a: Any) -> int:
+    return c.equal(c.abs(c.value(a)), math.inf)
+
+
+def _logical(opcode: int, only_bool: bool) -> Lowering:
+    def lower(c: Any, a: Any, b: Any) -> int:
+        a, b = c.value(a), c.value(b)
+        if only_bool and (c.dtype(a) != BOOL or c.dtype(b) != BOOL):
+            raise Unlowerable  # bit patterns of integers
+        return c.op(opcode, (c.cast(a, BOOL), c.cast(b, BOOL)))
+    return lower
+
+
+LOWER["LogicalAnd"], LOWER["LogicalOr"] = _logical(CODE["LOGICAL_AND"], False), _logical(CODE["LOGICAL_OR"], False)
+LOWER["BitwiseAnd"], LOWER["BitwiseOr"] = _logical(CODE["LOGICAL_AND"], True), _logical(CODE["LOGICAL_OR"], True)
+
+
+@lowers("Cast")
+def _cast(c: Any, a: Any, dtype: Any) -> Any:
+    wanted = given_dtype(dtype)
+    value = c.value(a)
+    return a if c.dtype(value) == wanted else c.cast(value, wanted)
+
+
+@lowers("StopGradient")
+def _stop_gradient(c: Any, a: Any) -> int:
+    value = c.value(a)
+    return c.group("detached", c.copy(value), (value,))
+
+
+@lowers("Clone")
+def _clone(c: Any, a: Any) -> int:
+    return c.copy(c.value(a))
+
+
+@lowers("Select")
+def _select(c: Any, condition: Any, a: Any, b: Any) -> int:
+    a, b = unify(c, c.operand(a), c.operand(b), both=True)
+    return c.select(c.cast(c.value(condition), BOOL), a, b)
+
+
+@lowers("MaskedFill", "MaskedFillScalar")
+def _masked_fill(c: Any, a: Any, mask: Any, fill: Any) -> int:
+    a, fill = unify(c, c.value(a), c.operand(fill), both=True, keep_first=True)
+    return c.select(c.cast(c.value(mask), BOOL), fill, a)
+
+
+@lowers("ClampScalar", "ClampTensor")
+def _clamp(c: Any, a: Any, low: Any, high: Any) -> int:
+    value = c.value(a)
+    for bound, opcode in ((low, CODE["MAXIMUM"]), (high, CODE["MINIMUM"])):
+        if bound is not None:
+            value = c.binary(opcode, *unify(c, value, c.operand(bound)))
+    return value if value != c.value(a) else c.copy(value)
+
+
+# ---- reductions ------------------------------------------------------------------------------------------------------------------------
+
+def _reduce(opcode: int, integers: int) -> Lowering:
+    # integers: dtype that integers and bools become first, 0 = they stay
+    def lower(c: Any, a: Any, axes: Any = None, keepdims: bool = False, dtype: Any = None) -> int:
+        value = c.value(a)
+        if dtype is not None and dtype is not False:  # ReduceSum's fourth argument is a flag
+            value = c.cast(value, given_dtype(dtype)) if dtype is not True else value
+        elif integers and c.dtype(value) not in FLOATS and (integers == F32 or c.dtype(value) == BOOL):
+            value = c.cast(value, integers)
+        return c.reduce(opcode, value, normal_axes(axes, len(c.shape(value))), bool(keepdims))
+    return lower
+
+
+LOWER.update(dict.fromkeys(("SumExt", "ReduceSum"), _reduce(CODE["SUM"], I64)))
+LOWER.update(dict.fromkeys(("MeanExt", "ReduceMean"), _reduce(CODE["MEAN"], F32)))
+LOWER.update(dict.fromkeys(("ReduceMax", "Max", "AMax"), _reduce(CODE["MAX"], 0)))
+LOWER.update(dict.fromkeys(("ReduceMin", "Min", "AMin"), _reduce(CODE["MIN"], 0)))
+
+
+def _any_all(opcode: int) -> Lowering:
+    def lower(c: Any, a: Any, axes: Any = None, keepdims: bool = False) -> int:
+        value = c.cast(c.not_equal(c.value(a), 0.0) if c.dtype(c.value(a)) != BOOL else c.value(a), I32)
+        return c.cast(c.reduce(opcode, value, normal_axes(axes, len(c.shape(value))), bool(keepdims)), BOOL)
+    return lower
+
+
+LOWER.update({"ReduceAny": _any_all(CODE["MAX"]), "Any": _any_all(CODE["MAX"]), "ReduceAll": _any_all(CODE["MIN"]),
+              "All": _any_all(CODE["MIN"])})
+
+
+def extreme(c: Any, value: int, opcode: int, axis: int, keepdims: bool, index_dtype: int) -> tuple[int, int]:
+    """(values, indices) of the largest or smallest elements along an axis; the first one counts where several tie."""
+    shape = c.shape(value)
+    best = c.reduce(opcode, value, (axis,), True)
+    line = c.iota(tuple(extent if i == axis else 1 for i, extent in enumerate(shape)), axis, index_dtype)
+    beyond = c.full(float(shape[axis] - 1), (), index_dtype)  # NaN equals nothing: the last index
+    index = c.min(c.select(c.equal(value, best), line, beyond), (axis,), keepdims)
+    if not keepdims:
+        best = c.reshape(best, shape[:axis] + shape[axis + 1:])
+    return c.group("take_at", best, (value,), (axis, keepdims), (index,)), index
+
+
+def _with_index(opcode: int, index_first: bool) -> Lowering:
+    def lower(c: Any, a: Any, axis: int = 0, keepdims: bool = False) -> tuple[int, int]:
+        value = c.value(a)
+        best, index = extreme(c, value, opcode, normal_axis(axis, len(c.shape(value))), bool(keepdims), I64)
+        return (index, best) if index_first else (best, index)
+    return lower
+
+
+LOWER.update({"ArgMaxWithValue": _with_index(CODE["MAX"], True), "ArgMinWithValue": _with_index(CODE["MIN"], True),
+              "MaxDim": _with_index(CODE["MAX"], False), "MinDim": _with_index(CODE["MIN"], False)})
+
+
+def _arg(opcode: int) -> Lowering:
+    def lower(c: Any, a: Any, axis: Any = None, dtype: Any = None) -> int:
+        keepdims = dtype if isinstance(dtype, bool) else False  # ArgMaxExt(a, dim, keepdim); Argmax(a, axis, output type)
+        index_dtype = I64 if dtype is None or isinstance(dtype, bool) else given_dtype(dtype)
+        value = c.value(a)
+        if axis is None:
+            value, axis = c.reshape(value, (math.prod(c.shape(value)),)), 0
+        return extreme(c, value, opcode, normal_axis(axis, len(c.shape(value))), keepdims, index_dtype)[1]
+    return lower
+
+
+LOWER.update({"Argmax": _arg(CODE["MAX"]), "ArgMaxExt": _arg(CODE["MAX"]), "Argmin": _arg(CODE["MIN"]), "ArgMinExt": _arg(CODE["MIN"])})
+
+
+# ---- constants -----------------------------------------------------------------------------------------------------------------------------
+
+def _like(fill: float | None) -> Lowering:
+    def lower(c: Any, a: Any, *rest: Any) -> int:  # FullLike(a, fill, dtype), OnesLike(a), ZerosLikeExt(a, dtype)
+        value = c.value(a)
+        number, dtype = (float(rest[0]), rest[1]) if fill is None else (fill, rest[0] if rest else None)
+        return c.full(number, c.shape(value), c.dtype(value) if dtype is None else given_dtype(dtype))
+    return lower
+
+
+LOWER.update({"OnesLike": _like(1.0), "ZerosLike": _like(0.0), "OnesLikeExt": _like(1.0), "ZerosLikeExt": _like(0.0), "FullLike": _like(None)})
+
+
+@lowers("OneHot", "OneHotExt")
+def _one_hot(c: Any, index: Any, depth: int, on: Any, off: Any, axis: int = -1) -> int:
+    value = c.value(index)
+    rank = len(c.shape(value))
+    if not isinstance(depth, int) or depth < 0:
+        raise Unlowerable
+    dtype = compat.DTYPE_OF.get(on.dtype, 0)
+    if dtype not in COMPUTED:
+        raise Unlowerable
+    result = c.one_hot(value, depth, dtype, float(c.operand(on)), float(c.operand(off)))
+    if axis in (-1, rank):
+        return result
+    axis = normal_axis(axis, rank + 1)
+    return c.transpose(result, (*range(axis), rank, *range(axis, rank)))
+

@@ -1,0 +1,120 @@
+"""The user's names for values, read from the source when someone looks: recording an op costs nothing for them.
+
+An assignment's target names the last value recorded on its lines; several targets name the last several, in order.
+"""
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from typing import Any
+
+from .. import _core
+
+
+class Assignment:
+    """One assignment statement: its lines and the names it binds."""
+
+    __slots__ = ("line", "end_line", "names", "lines_of_names")
+
+    def __init__(self, line: int, end_line: int, names: tuple[str, ...], lines_of_names: tuple[tuple[int, int], ...] | None) -> None:
+        self.line = line
+        self.end_line = end_line
+        self.names = names
+        self.lines_of_names = lines_of_names  # per name, (start, end) column key of its own expression in a tuple value; None if one value
+
+
+def line_of(file: str, line: int) -> str:
+    """The source line, stripped; "" if there is none."""
+    return linecache.getline(file, line).strip() if file else ""
+
+
+def assignments(file: str) -> dict[int, Assignment]:
+    """Line -> innermost assignment that covers it. Unreadable or broken source gives none."""
+    linecache.checkcache(file)
+    return _parsed(file, "".join(linecache.getlines(file)))
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(file: str, text: str) -> dict[int, Assignment]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return {}
+    found: dict[int, Assignment] = {}
+    for node in ast.walk(tree):  # outer statements first, so that inner ones overwrite
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and getattr(node, "value", None) is not None:
+            names, keys = _targets(node)
+            if names:
+                assignment = Assignment(node.lineno, node.end_lineno or node.lineno, names, keys)
+                for line in range(assignment.line, assignment.end_line + 1):
+                    found[line] = assignment
+    return found
+
+
+def _targets(node: Any) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...] | None]:
+    target = node.targets[-1] if isinstance(node, ast.Assign) else node.target
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return (_name(target),) if _name(target) else (), None
+    names = tuple(_name(element) for element in target.elts)
+    value = node.value
+    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(names):
+        return names, tuple(_span(element) for element in value.elts)
+    return names, None
+
+
+def _span(node: ast.expr) -> tuple[int, int]:
+    # Where an expression ends, as one number pair that orders like the text.
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
+def _name(target: ast.expr) -> str:
+    if isinstance(target, ast.Name):
+        return target.id
+    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+        return f"{target.value.id}.{target.attr}"
+    return ""
+
+
+def names_for_program(program: Any) -> dict[int, str]:
+    """Instruction index -> name of the variable its value was assigned to, for the forward instructions of a program."""
+    return names_for_places([instruction.place for instruction in program.instructions])
+
+
+def names_for_places(places: list[int]) -> dict[int, str]:
+    """Index -> variable name, for values in the order they were recorded. A line executed several times names a value each time."""
+    found: dict[int, str] = {}
+    info = [_core.place_info(place) if place else ("", 0, 0, 0, 0, "", False) for place in places]
+    start = 0
+    while start < len(info):
+        file, line, *_, function, backward = info[start]
+        statement = None if backward or not file else assignments(file).get(line)
+        end = start + 1
+        while end < len(info) and _same(info[end], info[start], statement):
+            end += 1
+        if statement is not None:
+            found.update(_named(statement, info, start, end))
+        start = end
+    return found
+
+
+def _same(one: tuple, first: tuple, statement: Assignment | None) -> bool:
+    if one[0] != first[0] or one[5] != first[5] or one[6] != first[6]:
+        return False
+    return one[1] == first[1] if statement is None else statement.line <= one[1] <= statement.end_line
+
+
+def _named(statement: Assignment, info: list[tuple], start: int, end: int) -> dict[int, str]:
+    names = statement.names
+    if statement.lines_of_names is not None:  # a, b = x * 2, y + 1: the last value inside each expression
+        found: dict[int, str] = {}
+        for index in range(start, end):
+            _, line, end_line, _, end_column, *_ = info[index]
+            at = (end_line or line, end_column - 1)  # place columns count from 1
+            owner = next((n for n, span in enumerate(statement.lines_of_names) if at <= span), None)
+            if owner is not None and names[owner]:
+                found = {i: name for i, name in found.items() if name != names[owner]} | {index: names[owner]}
+        return found
+    if len(names) > end - start:
+        return {}
+    return {end - len(names) + n: name for n, name in enumerate(names) if name}
