@@ -8,9 +8,11 @@ cd "$(dirname "$0")/.."
 . scripts/system.sh
 say() { printf '[setup] %s\n' "$*"; }
 
-# pip draws its own progress bars on a terminal; elsewhere it only reports errors.
-pip=(.venv/bin/python -m pip --disable-pip-version-check install)
-[ -t 1 ] || pip+=(-q)
+# pip draws progress bars on a terminal; elsewhere one line for each thing that takes time, and its errors.
+install() {
+  local pip=(.venv/bin/python -m pip --disable-pip-version-check install "$@")
+  if [ -t 1 ]; then "${pip[@]}"; else "${pip[@]}" 2>&1 | sed -un '/^ *Downloading\|^ *Building\|^Successfully\|[Ee][Rr][Rr][Oo][Rr]/p'; fi
+}
 
 fits() { "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; }
 
@@ -38,15 +40,15 @@ make_venv() {
 
 install_packages() {
   say "2/3 packages: MindSpore 2.10 and what the build and the tests need (about 900 MB the first time)"
-  "${pip[@]}" "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.22" ninja
+  install "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.22" ninja
   # The requirements of the extras in pyproject.toml, without building the project itself: that is the next step.
   .venv/bin/python scripts/requirements.py adapter mindspore demo test lint >build/requirements.txt
-  "${pip[@]}" -r build/requirements.txt
+  install -r build/requirements.txt
 }
 
 build_native() {
   say "3/3 native core (the first build takes about two minutes)"
-  "${pip[@]}" --no-build-isolation --no-deps -e .
+  install --no-build-isolation --no-deps -e .
   say "ready: $(.venv/bin/python -c 'import dvm_core, sys; print("dvm_core", dvm_core.__version__, "on Python", sys.version.split()[0])')"
 }
 

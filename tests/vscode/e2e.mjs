@@ -1,0 +1,210 @@
+// The whole product as a person uses it: VS Code's workbench, the packaged extension, the real adapter, a MindSpore model that trains.
+// usage: node tests/vscode/e2e.mjs DIR EXT.vsix      DIR: where kit/setup.sh installed the workbench
+// Screenshots of every station are kept in build/screenshots.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openWorkbench, startServer } from './kit/server.mjs';
+import { sleep, until } from './kit/until.mjs';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const root = path.resolve(here, '../..');
+const [dir = path.join(root, 'build/vscode'), vsix = path.join(root, 'build/dvm-live.vsix')] = process.argv
+  .slice(2)
+  .map((a) => path.resolve(a));
+const shots = path.join(root, 'build/screenshots');
+fs.rmSync(shots, { recursive: true, force: true });
+fs.mkdirSync(shots, { recursive: true });
+
+// The example, in a folder of its own: the test edits it.
+const folder = path.join(fs.mkdtempSync(path.join(tmpdir(), 'dvm-e2e-')), 'digits');
+fs.cpSync(path.join(root, 'examples/digits'), folder, { recursive: true });
+fs.mkdirSync(path.join(folder, '.vscode'), { recursive: true });
+const configuration = {
+  name: 'DVM: digits',
+  type: 'dvm',
+  request: 'launch',
+  program: '${workspaceFolder}/train.py',
+  args: ['--steps', '400'],
+  python: path.join(root, '.venv/bin/python'),
+};
+fs.writeFileSync(path.join(folder, '.vscode/launch.json'), JSON.stringify({ version: '0.2.0', configurations: [configuration] }));
+
+/** Number of the first line of a file that holds `text`. */
+function lineOf(file, text) {
+  const lines = fs.readFileSync(path.join(folder, file), 'utf8').split('\n');
+  const at = lines.findIndex((l) => l.includes(text));
+  assert.ok(at >= 0, `${file} has no line with ${text}`);
+  return at + 1;
+}
+
+const MODEL = 'model.py';
+const line = lineOf(MODEL, 'scores = scores / ');
+const stations = [];
+let last = Date.now();
+const srv = await startServer({ dir, folder, vsix: [vsix], log: path.join(shots, 'server.log') });
+const wb = await openWorkbench({ dir, url: srv.url, width: 1500, height: 940 }).catch(async (e) => {
+  await srv.stop();
+  throw e;
+});
+
+/** One station of the tour: what it shows, then a screenshot. */
+async function station(name, work) {
+  await work();
+  await wb.screenshot(path.join(shots, `${String(stations.length + 1).padStart(2, '0')}-${name.replaceAll(' ', '-')}.png`));
+  stations.push(`${name} ${((Date.now() - last) / 1000).toFixed(1)} s`);
+  last = Date.now();
+}
+
+const callStack = () =>
+  wb.page
+    .locator('.debug-call-stack .monaco-list-row')
+    .evaluateAll((rows) => rows.map((r) => r.innerText.replace(/\s+/g, ' ').trim()));
+const watchRow = (name) => wb.page.locator('.pane .monaco-list-row[aria-label^="' + name + ',"]').first();
+const statusItem = (pattern) =>
+  until(`status bar ${pattern}`, async () => (await wb.statusBar()).find((s) => pattern.test(s)), 30000);
+
+try {
+  await station('breakpoint in the gutter', async () => {
+    await wb.openFile(MODEL);
+    await wb.command('View: Close Panel').catch(() => {});
+    await wb.page.keyboard.press('Control+G');
+    await wb.accept(String(line));
+    await wb.toggleBreakpoint(MODEL, line);
+  });
+
+  await station('stopped on a tensor line', async () => {
+    await wb.page.keyboard.press('F5');
+    await wb.waitStopped({ file: MODEL, line, timeout: 120_000 });
+    const rows = await until('the call stack', async () => {
+      const found = await callStack();
+      return found.some((r) => r.includes('Python')) ? found : undefined;
+    });
+    const label = rows.findIndex((r) => r.includes('── Python ──'));
+    const tensorFrame = rows[label - 1] ?? '';
+    assert.match(tensorFrame, /scores = scores \//, `the tensor frame is not on top: ${rows.join(' | ')}`);
+    assert.match(rows[label + 1] ?? '', /construct/, `no Python frame below the label: ${rows.join(' | ')}`);
+  });
+
+  await station('variables', async () => {
+    await wb.expandVariable('Tensors');
+    const q = await until('the tensor q', async () => (await wb.variables()).find((v) => v.name === 'q' && v.value));
+    assert.match(q.value, /^f32\[32,4,8,16\] min \S+ max \S+ mean \S+ std \S+/);
+    await until('inline values', async () => /scores: f32\[32,4,8,8\] μ/.test(await wb.lineText(MODEL, line - 1)));
+    await wb.expandVariable('q');
+    const names = await until('the fixed children of q', async () => {
+      const found = (await wb.variables()).map((v) => v.name);
+      return found.includes('shape') && found.some((n) => n.startsWith('values')) ? found : undefined;
+    });
+    for (const name of ['shape', 'dtype', 'device', 'strides']) assert.ok(names.includes(name), `q has no ${name}: ${names}`);
+  });
+
+  await station('disassembly', async () => {
+    await wb.openDisassembly();
+    const rows = await wb.disassembly();
+    const current = rows.find((r) => r.current);
+    assert.match(current.text, /DIV|MUL/, `the current instruction is ${current.text}`);
+    assert.ok(
+      rows.some((r) => /MATMUL/.test(r.text)),
+      'no matrix product near the current instruction',
+    );
+  });
+  await wb.command('View: Close Editor');
+
+  await station('tensor watch', async () => {
+    await wb.variableMenu('scores', 'Watch Tensor');
+    await watchRow('scores').waitFor({ timeout: 10_000 });
+    for (let i = 0; i < 4; i++) {
+      await wb.command('Debug: Continue');
+      await sleep(300);
+      await wb.waitStopped({ file: MODEL, line });
+    }
+    await until(
+      'samples in the watch row',
+      async () => /f32\[\d+,4,8,8\]\s+μ \S+ σ \S+\s+\S+\s+step \d+/.test(await watchRow('scores').innerText()),
+      30_000,
+    );
+  });
+
+  await station('tensor page', async () => {
+    await wb.variableMenu('scores', 'Show Tensor');
+    const page = await wb.webview('Tensor scores');
+    await page.locator('td').first().waitFor();
+    await page.locator('#scale:has-text("8 × 8")').waitFor({ timeout: 10_000 });
+    const painted = await page.evaluate(() => {
+      const map = document.getElementById('map');
+      return map
+        .getContext('2d')
+        .getImageData(0, 0, map.width, map.height)
+        .data.some((v) => v);
+    });
+    assert.ok(painted, 'the heat map is empty');
+  });
+  await wb.command('View: Close Editor');
+
+  await station('memory view', async () => {
+    await wb.command('DVM: Open Memory View');
+    const page = await wb.webview('Memory View');
+    await page.locator('h1').waitFor();
+  });
+  await wb.command('View: Close Editor');
+
+  await station('program listing', async () => {
+    await wb.command('DVM: Show Programs...');
+    await wb.quickInput.locator('.monaco-list-row').first().waitFor();
+    await wb.page.keyboard.press('Enter');
+    await until('the levels', async () => (await wb.quickInput.innerText()).includes('tile'));
+    await wb.page.keyboard.press('Enter');
+    await wb.page.locator('.editor-instance .monaco-editor[data-uri^="dvm-program"] .view-line').first().waitFor();
+  });
+  await wb.command('View: Close Editor');
+
+  await station('running again', async () => {
+    await wb.openFile(MODEL);
+    await wb.toggleBreakpoint(MODEL, line);
+    await wb.command('Debug: Continue');
+    const first = Number((await statusItem(/· step [\d,]+/)).replace(/.*step |,/g, ''));
+    await until(
+      'steps to go on',
+      async () => Number((await statusItem(/· step [\d,]+/)).replace(/.*step |,/g, '')) > first + 3,
+      60_000,
+    );
+    await until('the watch to follow', async () => /step [\d,]{2,}/.test(await watchRow('scores').innerText()), 30_000);
+  });
+
+  await station('hot reload', async () => {
+    const text = fs.readFileSync(path.join(folder, 'train.py'), 'utf8');
+    assert.ok(text.includes('PEAK = 2e-3') && text.includes('return PEAK * (0.1'));
+    await wb.openFile('train.py');
+    fs.writeFileSync(path.join(folder, 'train.py'), text.replace('return PEAK * (0.1', 'return 0.5 * PEAK * (0.1'));
+    await statusItem(/applied at step [\d,]+/);
+  });
+
+  await station('refused', async () => {
+    const file = path.join(folder, 'train.py');
+    const good = fs.readFileSync(file, 'utf8');
+    fs.writeFileSync(file, good.replace('logits = model(x)', 'logits = model(x'));
+    await statusItem(/^refused: /);
+    fs.writeFileSync(file, good);
+    await statusItem(/applied|no change/);
+  });
+
+  await station('the end', async () => {
+    await wb.waitEnded(240_000);
+  });
+  assert.deepEqual(wb.extensionErrors(), []);
+  console.log(stations.map((s) => `ok ${s}`).join('\n'));
+  console.log(`workbench: ${stations.length} stations passed`);
+} catch (error) {
+  console.log(stations.map((s) => `ok ${s}`).join('\n'));
+  console.log(`not ok station ${stations.length + 1}\n${error.stack}`);
+  await wb.screenshot(path.join(shots, 'failure.png')).catch(() => {});
+  fs.writeFileSync(path.join(shots, 'console.log'), wb.console.join('\n'));
+  process.exitCode = 1;
+} finally {
+  await wb.close();
+  await srv.stop();
+  fs.rmSync(path.dirname(folder), { recursive: true, force: true });
+}
