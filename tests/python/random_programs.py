@@ -234,6 +234,8 @@ class Maker:
             self.add("CONCAT", v, w, shape=[*shape[:axis], shape[axis] + self.types[w][0][axis], *shape[axis + 1:]], dtype=dtype, attrs=(axis,))
         elif way == "UNSLICE":
             out = [n * 2 + 1 for n in shape] if np.prod(shape, dtype=np.int64) < 2000 else [n + 2 for n in shape]
+            if np.prod(out, dtype=np.int64) > 200000:
+                return
             attrs = [x for n, big in zip(shape, out) for x in ((0, 2) if big == 2 * n + 1 else (1, 1))]
             self.add("UNSLICE", v, shape=out, dtype=dtype, attrs=attrs, own=True)
         elif way in ("IOTA", "FULL"):
