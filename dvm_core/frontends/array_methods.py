@@ -117,7 +117,7 @@ class Methods:
     def matmul(self, other: Any, transpose_a: bool = False, transpose_b: bool = False) -> Array:
         """self @ other over the last two axes, batches broadcast. A vector on the left is a row, on the right a column, as in NumPy."""
         other = self._operand("MATMUL", other)
-        if not isinstance(other, Array):
+        if not isinstance(other, Methods):
             raise self._dtype_error("MATMUL", f"takes an array, got {other!r}")
         left = self.reshape(1, -1) if self.ndim == 1 else self
         right = other.reshape(-1, 1) if other.ndim == 1 else other
@@ -163,6 +163,8 @@ class Methods:
 
     def one_hot(self, depth: int, on: Scalar = 1, off: Scalar = 0, dtype: Any = float32) -> Array:
         """`on` where the index is, else `off`, along a new last axis."""
+        from .array import Array
+
         recorder = current()
         code = usable(dtype, op="ONE_HOT").code
         return Array(None, recorder, recorder.op(OP["ONE_HOT"], (recorder.value(self._itself()),), (depth,), None, code, (on, off)))

@@ -1,0 +1,192 @@
+"""The dvm command as a user types it."""
+
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import dvm_core as dvm
+from dvm_core import doctor, msbc
+from dvm_core.msbc import Code, Input, Instruction
+
+
+def run(*arguments, cwd=None):
+    done = subprocess.run([sys.executable, "-m", "dvm_core", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def script(tmp_path):
+    folder = tmp_path / "a folder & größe"
+    folder.mkdir()
+
+    def write(text, name="kernel.py"):
+        path = folder / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write
+
+
+KERNEL = """
+    import sys
+    import numpy as np
+    import dvm
+
+    @dvm.kernel
+    def scaled(k, x):
+        return k.store(k.mul(k.load(x, dvm.float32), 2.0))
+
+    @dvm.kernel
+    def fixed(k):
+        return k.store(k.exp(k.load([4, 8], "float32")))
+
+    @dvm.jit
+    def step(x):
+        return x.exp() + 1
+
+    if __name__ == "__main__":
+        print(scaled(np.ones(3, np.float32)), sys.argv[1:])
+        step(dvm.tensor(np.ones(5, np.float32)))
+"""
+
+
+def test_run_serves_import_dvm_and_passes_arguments(script):
+    path = script(KERNEL)
+    code, out, err = run("run", path, "--fast", "7")
+    assert (code, out) == (0, "[2. 2. 2.] ['--fast', '7']\n"), err
+
+
+def test_run_finds_modules_beside_the_script_and_gives_its_exit_code(script):
+    script("answer = 42", "beside.py")
+    path = script("import sys, beside; sys.exit(beside.answer)", "main.py")
+    assert run("run", path)[0] == 42
+
+
+def test_an_exception_of_the_script_is_its_own(script):
+    code, _, err = run("run", script("def f():\n    raise ValueError('mine')\nf()"))
+    assert code == 1 and "kernel.py" in err and err.rstrip().endswith("ValueError: mine")
+
+
+@pytest.mark.parametrize(
+    "device, text",
+    [
+        ("npu-sim:910b", "not part of this version; available: 'cpu'"),
+        ("ascend:0", "not part of this version"),
+        ("gpu", "there is no device 'gpu'; available: 'cpu'"),
+    ],
+)
+def test_other_devices_are_refused_clearly(device, text, script):
+    code, out, err = run("run", "--device", device, script("print('ran')"))
+    assert code == 1 and text in err and "ran" not in out and "Traceback" not in err
+    with pytest.raises(dvm.DeviceError):
+        dvm.set_device(device)
+
+
+def test_the_device_is_cpu():
+    dvm.set_device("cpu")
+    assert dvm.device() == "cpu" and dvm.Device.core_num() >= 1 and dvm.Device.arch() == "CPU"
+
+
+def test_dis_of_a_file(tmp_path):
+    path = tmp_path / "p.msbc"
+    path.write_bytes(msbc.dump(Code("f", [Input(1, (3,))], [Instruction(0x12, (0,), (3,), 1)], [1])))
+    code, out, _ = run("dis", path)
+    assert code == 0 and "%1 = EXP(%i0) f32[3]" in out
+    path.write_bytes(b"MSBC")
+    code, _, err = run("dis", path)
+    assert code == 1 and "MSBC: at offset 0x4" in err and "Traceback" not in err
+
+
+def test_dis_of_functions(script):
+    path = script(KERNEL)
+    code, out, err = run("dis", f"{path}:fixed")
+    assert code == 0 and "Exp(%0[4,8]<float32>)" in out and "%1 = EXP(%i0) f32[4,8]" in out and "Exp.fp32" in out, err
+    code, out, _ = run("dis", f"{path}:scaled")
+    assert code == 0 and "rgraph.split() {" in out and "Mul<2.0>" in out and "not called" in out
+    code, out, _ = run("dis", "--run", "--level", "tensor", f"{path}:step")
+    assert code == 0 and "%1 = EXP(%i0) f32[5]" in out and "kernel.py:" in out
+    code, _, err = run("dis", f"{path}:step")
+    assert code == 1 and "has not been called" in err and "--run" in err
+
+
+@pytest.mark.parametrize(
+    "what, text", [("missing.msbc", "there is no file"), ("missing.py:f", "there is no file"), ("x.txt", "neither a .msbc file nor")]
+)
+def test_dis_says_what_is_wrong(what, text, tmp_path):
+    code, _, err = run("dis", what, cwd=tmp_path)
+    assert code == 1 and text in err and "Traceback" not in err
+
+
+def test_dis_names_a_function_that_is_not_there(script):
+    code, _, err = run("dis", f"{script(KERNEL)}:nothing")
+    assert code == 1 and "has no 'nothing'" in err
+
+
+def test_doctor_finds_this_installation_in_order():
+    code, out, _ = run("doctor")
+    assert code == 0 and out.rstrip().endswith("everything needed is there")
+    assert "native core" in out and "a small program" in out and "computes" in out
+
+
+def test_doctor_says_what_to_do(monkeypatch, capsys):
+    finding = doctor.Finding(doctor.BROKEN, "native core", "No module named 'dvm_core._core'", "build it: make setup")
+    missing = doctor.Finding(doctor.MISSING, "torch", "not installed", "pip install torch")
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: finding, lambda: missing))
+    assert doctor.report() == 1
+    out = capsys.readouterr().out
+    assert (
+        "!!  native core" in out and "build it: make setup" in out and "pip install torch" in out and "not in order: native core\n" in out
+    )
+
+
+def test_a_wrong_version_is_named(monkeypatch):
+    check = doctor._package("numpy", "0.0.1", "tested", "pip install numpy==0.0.1")
+    assert check().state == doctor.BROKEN and np.__version__ in check().detail
+
+
+def test_lsp_says_it_is_not_there_if_it_is_not():
+    import importlib.util
+
+    if importlib.util.find_spec("dvm_adapter") and importlib.util.find_spec("dvm_adapter.lsp"):
+        pytest.skip("there is a language server")
+    code, out, err = run("lsp")
+    assert code == 2 and not out and "the language server is not part of this version" in err
+
+
+def test_usage_and_version():
+    code, _, err = run()
+    assert code == 2 and "usage: dvm" in err
+    assert run("--version")[1] == f"dvm {dvm.__version__}\n"
+
+
+def test_import_is_fast_and_imports_no_framework():
+    text = (
+        "import sys, time; start = time.perf_counter(); import dvm_core; took = time.perf_counter() - start; "
+        "print(took, [m for m in ('numpy', 'mindspore', 'torch', 'debugpy') if m in sys.modules])"
+    )
+    best = 1.0
+    for _ in range(3):
+        took, modules = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split(" ", 1)
+        best = min(best, float(took))
+        assert modules.strip() == "[]"
+    assert best < 0.1, f"{best * 1e3:.0f} ms"
+
+
+def test_without_a_native_build_the_doctor_still_starts(tmp_path):
+    source = pathlib.Path(dvm.__file__).parent
+    copy = tmp_path / "dvm_core"
+    copy.mkdir()
+    for path in source.rglob("*.py"):
+        target = copy / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    text = (
+        "import sys; sys.meta_path = [f for f in sys.meta_path if isinstance(f, type)]; "
+        f"sys.path.insert(0, {str(tmp_path)!r}); import dvm_core.cli; sys.exit(dvm_core.cli.main(['doctor']))"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 1 and "!!  native core" in done.stdout and "make setup" in done.stdout, done.stdout + done.stderr
