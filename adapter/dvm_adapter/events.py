@@ -53,6 +53,7 @@ class PythonEvents:
 
     async def _on_initialized(self, body: Message) -> None:
         session = self._session
+        session.started = True
         session.python.request("evaluate", {"expression": _NODELAY, "context": "repl"})
         if not session.config.launched and session.config.child is None:
             environment = environment_for(session.config, session.agents.address, session.agents.token)

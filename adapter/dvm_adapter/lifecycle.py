@@ -4,18 +4,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from typing import TYPE_CHECKING
 
 from .agent_peer import connect_relay
 from .config import Config, environment_for, for_debugpy
 from .debugpy_peer import DebugpyPeer
 from .errors import RequestError
+from .processes import asleep_since, children, launcher_of
 from .registry import Body, Needs, capabilities, request
 
 if TYPE_CHECKING:
     from .session import Session
 
 DISCONNECT_TIMEOUT = 5.0
+IDLE_LAUNCHER = 2.0  # seconds debugpy's launcher may sleep without a program
 
 
 @request("initialize", needs=Needs.NOTHING)
@@ -56,7 +59,32 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
     await session.python.ask("initialize", {**session.client_arguments, "adapterID": "debugpy"})
     if config.relay and config.child:
         session.spawn(_find_child_agent(session, config.relay, config.child))
-    return await session.python.ask(command, forwarded)
+    answer = asyncio.ensure_future(session.python.ask(command, forwarded))
+    if config.launched and peer.process is not None:
+        died = asyncio.ensure_future(_died_at_start(session, peer.process.pid))
+        await asyncio.wait({answer, died}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done() and died.result():
+            answer.cancel()
+            peer.kill()
+            raise RequestError("the program ended before the debugger could reach it", show=True)
+        died.cancel()
+    return await answer
+
+
+async def _died_at_start(session: Session, debugpy: int) -> bool:
+    """True when the program has gone before it was connected: debugpy would wait a minute for it, deaf to everything else.
+
+    Its launcher then has no child and nothing to do. A launcher still starting has no child either, but works."""
+    idle, since = "", time.monotonic()
+    while not session.started:
+        launcher = await asyncio.to_thread(launcher_of, debugpy)
+        now = asleep_since(launcher) if launcher and not children(launcher) else ""
+        if not now or now != idle:
+            idle, since = now, time.monotonic()
+        elif time.monotonic() - since > IDLE_LAUNCHER:
+            return True
+        await asyncio.sleep(0.25)
+    return False
 
 
 def _check_program(arguments: Body) -> None:

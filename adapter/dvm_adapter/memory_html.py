@@ -89,8 +89,8 @@ h1{{font-size:20px;font-weight:600;margin:0 0 10px}} h2{{font-size:15px;font-wei
 .legend{{display:flex;flex-wrap:wrap;gap:4px 20px;margin:0 0 6px;padding:0;list-style:none;font-size:13px}}
 .legend i{{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:6px}} .legend small{{color:var(--soft)}}
 figure{{margin:0;position:relative}} svg{{display:block;width:100%;height:auto;overflow:visible}}
-svg text{{fill:var(--soft);font-size:11px;font-variant-numeric:tabular-nums}} svg .strong{{fill:var(--ink);font-weight:600}}
-svg .band{{fill:#fff;font-weight:600;pointer-events:none}} .rule{{stroke:var(--rule)}} .step{{stroke:var(--rule);stroke-dasharray:2 3}}
+svg text{{fill:var(--soft);font-size:11px;font-variant-numeric:tabular-nums;paint-order:stroke;stroke:var(--ground);stroke-width:3px}} svg .strong{{fill:var(--ink);font-weight:600}}
+svg .band{{fill:#fff;font-weight:600;pointer-events:none;stroke:none}} .rule{{stroke:var(--rule)}} .step{{stroke:var(--rule);stroke-dasharray:2 3}}
 .peak{{stroke:var(--mark);stroke-width:1.2;stroke-dasharray:4 3}} #cursor{{stroke:var(--ink);opacity:.5;visibility:hidden}}
 #readout{{min-height:20px;margin:2px 0 0 {LEFT}px;font-size:13px;font-variant-numeric:tabular-nums}} #readout small{{color:var(--soft)}}
 table{{border-collapse:collapse;width:100%;font-size:13px;font-variant-numeric:tabular-nums}}
@@ -251,8 +251,9 @@ def _lives(line: Timeline, scale: _Scale) -> str:
     """One bar per buffer on the chart's own time axis; a bar that reaches the right edge is still alive."""
     largest = sorted(sorted(line.buffers, key=lambda b: -b.bytes)[:LIFELINES], key=lambda b: (b.born, b.id))
     height = len(largest) * ROW + 8
-    out = [f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="when each of the largest buffers is alive">']
     x_peak = scale.x(line.times[line.peak])
+    out = [f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="when each of the largest buffers is alive">'
+           f'<line class="peak" x1="{x_peak:.1f}" x2="{x_peak:.1f}" y1="0" y2="{height}"/>']
     for i, buffer in enumerate(largest):
         y = i * ROW + 2
         x0, x1 = scale.x(buffer.born), scale.x(line.end if buffer.freed is None else buffer.freed)
@@ -267,8 +268,7 @@ def _lives(line: Timeline, scale: _Scale) -> str:
             out.append(f'<text x="{x1 + 5:.1f}" y="{y + 9}">{escape(label)}</text>')
         else:
             out.append(f'<text x="{x0 - 5:.1f}" y="{y + 9}" text-anchor="end">{escape(label)}</text>')
-    out.append(f'<line class="peak" x1="{x_peak:.1f}" x2="{x_peak:.1f}" y1="0" y2="{height}"/></svg>')
-    return "".join(out)
+    return "".join(out) + "</svg>"
 
 
 def _story(buffer: Buffer) -> str:

@@ -16,14 +16,46 @@ def command_line(pid: int) -> list[str]:
         return []
 
 
-def start_time(pid: int) -> str:
-    """When a process was started, in the kernel's own unit; "" if it is gone. Tells a process from a later one with the same number."""
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on, [] for a process that is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name in parentheses may hold anything; the fields after it are numbers. Start time is the 22nd field.
-            return file.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return ""
+            # The name in parentheses before them may hold anything.
+            return file.read().rpartition(b")")[2].decode().split()
+    except OSError:
+        return []
+
+
+def start_time(pid: int) -> str:
+    """When a process was started, in the kernel's own unit; "" if it is gone. Tells a process from a later one with the same number."""
+    fields = _stat(pid)
+    return fields[19] if len(fields) > 19 else ""
+
+
+def asleep_since(pid: int) -> str:
+    """A text that stays the same while a process sleeps and does nothing; "" while it works, waits for a disk, or is gone."""
+    fields = _stat(pid)
+    return " ".join(fields[11:13]) if len(fields) > 13 and fields[0] == "S" else ""
+
+
+def children(pid: int) -> list[int]:
+    """The child processes of a process, [] where they cannot be read. Threads are looked at one by one: a child hangs on its forker."""
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found += map(int, file.read().split())
+    except (OSError, ValueError):
+        pass
+    return found
+
+
+def launcher_of(debugpy: int) -> int | None:
+    """The launcher that debugpy's adapter has started, if it is a child of it: with a terminal, the client starts it."""
+    for child in children(debugpy):
+        if any("debugpy" in part and "launcher" in part for part in command_line(child)):
+            return child
+    return None
 
 
 class Debuggee:

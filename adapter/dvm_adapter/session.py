@@ -55,6 +55,7 @@ class Session:
         self.children = Children(self)
         self.python_events = PythonEvents(self)
         self.tensor_events = TensorEvents(self)
+        self.started = False  # debugpy has reached the program
         self.terminated = False  # the client has been told that the program is over
         self.closing = False
         self._debugpy: DebugpyPeer | None = None

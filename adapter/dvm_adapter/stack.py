@@ -52,7 +52,7 @@ def _shown(stop: Stop) -> Message:
     frame = stop.tensor or {}
     name = str(frame.get("name") or frame.get("opcode") or "tensor program")
     if frame.get("backward"):
-        name = "∂ " + name
+        name = "backward of " + name
     shown: Message = {"id": stop.tensor_frame, "name": name, "line": frame.get("line") or 0, "column": frame.get("column") or 0}
     if frame.get("path"):
         shown["source"] = source_of(frame["path"])

@@ -55,7 +55,7 @@ def test_a_backward_stop_is_announced_once_and_steps_are_the_vms(session):
     body = session.stopped(reason="breakpoint", hitBreakpointIds=[answers[0]["id"]])
     thread = body["threadId"]
     frames = session.stack(thread)
-    assert [frame["name"] for frame in frames] == ["∂ h = x * 2", LABEL, "train", "<module>"]
+    assert [frame["name"] for frame in frames] == ["backward of h = x * 2", LABEL, "train", "<module>"]
     first = frames[0]["instructionPointerReference"]
     # Python stands elsewhere, and its scopes say so
     assert list(session.scopes(frames[0]["id"]))[1] == some.containing("Locals of train")
@@ -173,4 +173,4 @@ def test_debugpy_gets_only_lines_that_may_stop_forward(session, mode, forward, b
             break
         names.append(session.stack(1)[0]["name"])
         session.go_on()
-    assert names == ["h = x * 2"] * forward + ["∂ h = x * 2"] * backward
+    assert names == ["h = x * 2"] * forward + ["backward of h = x * 2"] * backward

@@ -1,0 +1,26 @@
+"""Starts a worker by multiprocessing spawn; the worker has a fake tensor agent of its own."""
+import multiprocessing
+
+
+def step(x):
+    h = x * 2
+    return h
+
+
+def work(queue):
+    from fake_agent import FakeAgent
+
+    agent = FakeAgent(__file__, step.__code__.co_firstlineno + 1)
+    agent.ready.wait(4)
+    value = step(21)
+    agent.launch()
+    queue.put(value)
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=work, args=(queue,))
+    process.start()
+    print("from the worker:", queue.get(timeout=60), flush=True)
+    process.join()

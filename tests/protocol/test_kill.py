@@ -1,0 +1,89 @@
+"""Whoever is killed, whenever: nothing is left running and nobody waits for ever."""
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from conftest import PROGRAMS, environment, line_of
+
+FAKE = PROGRAMS / "fake_debuggee.py"
+
+STOP = line_of(FAKE, "h = x * 2")
+
+# A client in a process of its own, so that it can be killed: launches the program and reads until the end.
+CLIENT = """
+import sys
+from dvm_adapter.client import Client
+import os
+client = Client([sys.executable, "-m", "dvm_adapter", *(["--log", os.environ["KILL_LOG"]] if "KILL_LOG" in os.environ else [])])
+client.launch(lambda c: c.set_breakpoints(sys.argv[1], [{"line": int(sys.argv[2]), "mode": "both"}] if int(sys.argv[2]) else []),
+              program=sys.argv[1], args=["100000", "0.005"])
+print("up", flush=True)
+try:
+    client.event("terminated", timeout=60)
+except TimeoutError:
+    pass
+client.close()
+"""
+
+
+def family(mark):
+    """All live processes of one trial: they inherit its mark in the environment."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("DVM_KILL_TEST") == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def role(process):
+    try:
+        line = " ".join(process.cmdline())
+    except psutil.Error:
+        return "?"
+    for name, part in (("adapter", "-m dvm_adapter"), ("debugpy", "-m debugpy.adapter"), ("client", "Client(["), ("debuggee", " --connect "),
+                       ("launcher", "debugpy/launcher")):
+        if part in line:
+            return name
+    return "?"
+
+
+def gone_within(mark, seconds):
+    deadline = time.monotonic() + seconds
+    while left := family(mark):
+        if time.monotonic() > deadline:
+            return [(process.pid, role(process)) for process in left]
+        time.sleep(0.05)
+    return []
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_no_process_survives(trial):
+    rng = random.Random(trial)
+    victim = ("client", "adapter", "debuggee", "debugpy")[trial % 4]
+    mark = f"{os.getpid()}-{trial}"
+    stop_line = STOP if trial % 8 >= 4 else 0  # half of the trials: at a stop (if they get that far), the others while it runs
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, str(FAKE), str(stop_line)], env={**environment(), "DVM_KILL_TEST": mark},
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait = rng.uniform(0.2, 1.6)
+        time.sleep(wait)
+        deadline = time.monotonic() + 8
+        while True:
+            targets = [process for process in family(mark) if role(process) == victim]
+            if targets or time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+        assert targets, f"no {victim} came up: {[role(p) for p in family(mark)]}"
+        os.kill(targets[0].pid, signal.SIGKILL)
+        assert gone_within(mark, 8) == []
+    finally:
+        for process in family(mark):
+            process.kill()
+        client.wait()
