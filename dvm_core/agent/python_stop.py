@@ -15,7 +15,8 @@ from types import FrameType
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_OURS = os.path.dirname(_HERE) + os.sep  # the whole package: a step never lands in it, a stack never shows it
+_OURS = os.path.dirname(_HERE) + os.sep
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Incompatible(RuntimeError):
@@ -75,15 +76,15 @@ def _no_delay(pydevd: Any) -> None:
 
 
 def _hide_files(pydevd: Any) -> None:
-    """Adds our directory to the prefixes pydevd takes for its own files."""
-    known = _need(pydevd, "dont_trace_external_files")
-    starts, ends = getattr(known, "start_patterns", ()), getattr(known, "end_patterns", ())
-    if _OURS in starts:
-        return
-    api = _need(_module("_pydevd_bundle.pydevd_api"), "PyDevdAPI")()
-    _need(api, "set_dont_trace_start_end_patterns")(pydevd, (*starts, _OURS), ends)
-    # What was classified before, while this module's frames ran as user code, must be looked at again.
-    _need(pydevd, "clear_dont_trace_start_end_patterns_caches")()
+    """Puts our package among the step filters, as a rule in the launch configuration would: no step lands in it, no stack shows it.
+
+    Not among pydevd's own files: a step out of a user's function that we have called would then find no frame to return to."""
+    filters = _need(pydevd, "_files_filtering", "_exclude_filters")
+    ours = _need(_module("_pydevd_bundle.pydevd_filtering"), "ExcludeFilter")(_PACKAGE, True, False)
+    if ours not in filters:
+        api = _need(_module("_pydevd_bundle.pydevd_api"), "PyDevdAPI")()
+        _need(api, "set_exclude_filters")(pydevd, [ours, *filters])
+        _need(pydevd, "clear_dont_trace_start_end_patterns_caches")()  # what ran as user code before must be looked at again
 
 
 def code_changed() -> None:

@@ -172,7 +172,7 @@ class Stops:
 
     def look(self) -> None:
         """From time to time: a stop of Python's ends without a word to us."""
-        if self.python_paused and not python_stop.is_suspended(self.python_paused):
+        if self.python_paused and python_stop.attached() and not python_stop.is_suspended(self.python_paused):
             self.python_paused = 0
             if self.current is not None and self.current.launch is None:
                 self._over(self.current)

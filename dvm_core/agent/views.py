@@ -138,7 +138,18 @@ class CaptureView:
             area = next((a for a in areas if a.index == following.area), None)
             told.update(program=program.id, instructions=len(program.instructions), area=following.area, areas=len(areas),
                         areaInstructions=list(area.instructions) if area else [], opcode=following.name)
+        elif (begun := self._begun_program(made)) is not None:
+            told.update(program=begun.id, instruction=len(begun.instructions))
         return told
+
+    def _begun_program(self, made: list[int]) -> Any:
+        """The program that ran last in this call: all there is to show while no call of the function has been seen to its end."""
+        recorded = [(self.graph.opcode(value), self.graph.place(value)) for value in made]
+        for program in reversed(_core.programs()):
+            instructions = program.instructions if program.name == self.capture.function and program.launches else []
+            if instructions and [(i.opcode, i.place) for i in instructions] == recorded[-len(instructions):]:
+                return program
+        return None
 
     def _whole_program(self, made: list[int]) -> Any:
         """The newest program of this function that began with what has been recorded now, from a call that was not stopped."""

@@ -102,6 +102,28 @@ def test_a_step_never_lands_in_our_files(session):
     assert frames[0]["line"] == line_of("after it")
 
 
+@pytest.mark.parametrize("just_my_code", [True, False])
+def test_steps_out_of_a_function_that_we_called_come_back_to_the_user(session, just_my_code):
+    session.run("called_by_ours", line_of("called by the package"), justMyCode=just_my_code)
+    _, frames = session.stopped()
+    assert [f["name"].rpartition(".")[2] for f in frames[:3]] == ["callback", "called_by_ours", "<module>"]
+    session.go_on("stepOut")
+    _, frames = session.stopped()
+    assert frames[0]["line"] in (line_of("# calls the package"), line_of("# after the call"))
+    session.go_on()
+    session.ended()
+
+
+def test_stepping_over_a_return_into_us_comes_back_to_the_user(session):
+    session.run("called_by_ours", line_of("called by the package"))
+    lines = []
+    for _ in range(3):
+        lines.append(session.stopped()[1][0]["line"])
+        session.go_on("next")
+    assert lines[1] == line_of("return seen")
+    assert lines[2] in (line_of("# calls the package"), line_of("# after the call"))
+
+
 def test_replies_are_not_held_back(session):
     session.run("stops")
     _, frames = session.stopped()

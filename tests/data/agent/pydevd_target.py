@@ -3,7 +3,7 @@ import sys
 import threading
 import time
 
-from dvm_core.agent import connected, python_stop
+from dvm_core.agent import conditions, connected, python_stop
 
 
 def stop(x):
@@ -22,6 +22,15 @@ def steps_over_ours():
     stop(1)
     connected()  # a function of the package
     return 1  # after it
+
+
+def called_by_ours():
+    def callback(text):
+        seen = text  # called by the package
+        return seen
+
+    result = conditions.Gate("condition").stops(callback, print)  # calls the package
+    return result  # after the call
 
 
 def with_another_thread():

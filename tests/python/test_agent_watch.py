@@ -1,0 +1,242 @@
+"""What the panels ask for while a captured function runs: watches, steps, memory, programs, disassembly, status."""
+import base64
+import importlib.util
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from agent_harness import Adapter, Refused, Running, line_of
+
+import dvm_core as dvm
+from dvm_core import agent
+
+MODEL = """import dvm_core as dvm
+
+
+@dvm.jit
+def forward(x, w):
+    h = x * w
+    s = h + 1.5
+    y = s / (s.max() + 1)
+    return y
+"""
+
+
+@pytest.fixture
+def adapter():
+    made = Adapter()
+    assert agent.start()
+    made.accept()
+    yield made
+    made.close()
+    session = agent._session
+    session.connection.close()
+    session.connection.thread.join(10)
+
+
+@pytest.fixture
+def model(tmp_path, request):
+    path = tmp_path / f"model_{request.node.name.split('[')[0]}.py"
+    path.write_text(MODEL)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[path.stem]
+
+
+X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)
+W = np.linspace(1, 2, 32, dtype=np.float32).reshape(8, 4)
+
+
+def run(model, times=1):
+    for _ in range(times):
+        result = model.forward(dvm.tensor(X), dvm.tensor(W)).numpy()
+    return result
+
+
+def test_a_watched_variable_sends_its_statistics(adapter, model):
+    answer = adapter.request("watch", expression="h", what="stats", everyN=1, name="h")
+    assert (answer["matched"], answer["message"]) == ([], "waits for a captured function to make h")
+    reference = run(model)
+    snapshot = adapter.event("snapshot")
+    assert (snapshot["watchId"], snapshot["name"], snapshot["shape"], snapshot["dtype"]) == (answer["watchId"], "h", [8, 4], "float32")
+    stats = snapshot["stats"]
+    h = X * W
+    assert (stats["count"], stats["finite"], stats["nan"]) == (32, 32, 0)
+    for name in ("min", "max", "mean", "std"):
+        np.testing.assert_allclose(stats[name], getattr(h, name)(), rtol=1e-5, atol=1e-7)
+    adapter.request("unwatch", watchId=answer["watchId"])
+    np.testing.assert_array_equal(run(model), reference)
+    adapter.none("snapshot", 0.2)
+    with pytest.raises(Refused, match=f"there is no watch {answer['watchId']}"):
+        adapter.request("unwatch", watchId=answer["watchId"])
+
+
+def test_a_watch_of_values_sends_bytes_every_nth_step(adapter, model):
+    run(model)
+    answer = adapter.request("watch", expression="s", path=model.__file__, what="values", everyN=3, name="s")
+    assert len(answer["matched"]) == 1
+    run(model, 6)
+    for _ in range(2):
+        snapshot = adapter.event("snapshot")
+        values = np.frombuffer(base64.b64decode(snapshot["data"]), np.float32).reshape(snapshot["shape"])
+        np.testing.assert_array_equal(values, X * W + np.float32(1.5))
+    adapter.none("snapshot", 0.2)
+
+
+def test_a_value_above_the_limit_is_a_placeholder(adapter, model):
+    adapter.request("configure", snapshotMaxBytes=16, capture="watched", device="cpu", unknown=1)
+    adapter.request("watch", expression="s", what="values", everyN=1, name="s")
+    run(model)
+    snapshot = adapter.event("snapshot")
+    assert snapshot["placeholder"] is True and snapshot["reason"] and "data" not in snapshot
+    assert snapshot["shape"] == [8, 4]
+
+
+def test_watches_by_line_and_by_instruction(adapter, model):
+    run(model)
+    path = model.__file__
+    by_line = adapter.request("watch", path=path, line=line_of("s = h", path), what="stats", everyN=1)
+    assert [m["instruction"] for m in by_line["matched"]] == [1]
+    program = by_line["matched"][0]["program"]
+    by_number = adapter.request("watch", program=program, instruction=4, what="stats", everyN=1, name="the result")
+    run(model)
+    got = {adapter.event("snapshot")["name"] for _ in range(2)}
+    assert got == {f"{path}:{line_of('s = h', path)}", "the result"}
+    assert by_number["matched"] == [{"program": program, "instruction": 4, "backward": False}]
+
+
+@pytest.mark.parametrize("arguments, text", [
+    ({"expression": "h * 2"}, "only variables are watched"),
+    ({"expression": "h", "what": "bytes"}, "a watch shows stats or values"),
+    ({"expression": "h", "everyN": 0}, "everyN is 0"),
+    ({}, "a watch needs an expression, a path and line, or a program and instruction"),
+])
+def test_a_watch_that_cannot_be_meant_is_refused(adapter, arguments, text):
+    with pytest.raises(Refused, match=text):
+        adapter.request("watch", **arguments)
+
+
+def test_watching_changes_no_bit(adapter, model):
+    reference = run(model)
+    for name in ("h", "s", "y"):
+        adapter.request("watch", expression=name, what="stats", everyN=1)
+        adapter.request("watch", expression=name, what="values", everyN=1)
+    np.testing.assert_array_equal(run(model), reference)
+
+
+def test_steps_are_told_a_few_times_a_second(adapter, model):
+    end = time.monotonic() + 1.0
+    count = 0
+    while time.monotonic() < end:
+        run(model)
+        count += 1
+    events = [e for e in adapter.events if e["ev"] == "step"]
+    assert 2 <= len(events) <= 7 < count
+    assert events[-1]["step"] > events[0]["step"] and events[-1]["launches"] > events[0]["launches"]
+
+
+def test_programs_and_their_texts(adapter, model):
+    run(model)
+    told = adapter.event("program", where=lambda e: e["name"] == "forward" and e["instructions"] == 5)
+    listed = {p["id"]: p for p in adapter.request("programs")["programs"]}[told["id"]]
+    path = model.__file__
+    assert (listed["file"], listed["line"], listed["launches"], listed["backward"]) == (path, line_of("h = x", path), 1, False)
+    for level in ("graph", "tensor", "tile"):
+        shown = adapter.request("program", program=told["id"], level=level)
+        lines = shown["text"].splitlines()
+        assert {entry["instruction"] for entry in shown["lineMap"]} >= {0, 1, 4}
+        assert all(entry["file"] == path and 0 < entry["line"] <= len(lines) for entry in shown["lineMap"])
+    code = adapter.request("disassemble", program=told["id"], offset=1, count=10)
+    assert (code["total"], [i["index"] for i in code["instructions"]]) == (5, [1, 2, 3, 4])
+    assert code["instructions"][0]["text"] == "%2 = ADD(%1, 1.5) f32[8,4]"
+    assert code["instructions"][0]["bytes"].startswith("01 01")
+    assert (code["instructions"][0]["line"], code["instructions"][0]["symbol"]) == (line_of("s = h", path), "forward")
+    with pytest.raises(Refused, match="there is no program 999999"):
+        adapter.request("program", program=999999, level="tensor")
+    with pytest.raises(Refused, match="level"):
+        adapter.request("program", program=told["id"], level="machine")
+
+
+def test_memory(adapter, model):
+    adapter.request("memory")
+    run(model, 3)
+    told = adapter.request("memory")
+    assert told["peak"]["bytes"] > 0 and told["step"] >= 3
+    mine = [b for b in told["buffers"] if b.get("place", {}).get("path") == model.__file__]
+    assert mine and all(b["bytes"] >= 128 for b in mine)
+    live = sum(b["bytes"] for b in told["buffers"] if b["freed"] is None)
+    assert live <= told["peak"]["bytes"]
+    last = adapter.request("memory", steps=[told["step"], told["step"]])
+    assert 0 < len(last["buffers"]) <= len(told["buffers"])
+    with pytest.raises(Refused, match="it must be the first and the last step"):
+        adapter.request("memory", steps=[1])
+
+
+def test_status(adapter, model):
+    run(model, 2)
+    told = adapter.request("status")
+    assert (told["device"], told["devices"], told["rank"], told["reload"]) == ("cpu", ["cpu"], 0, None)
+    assert told["programs"] >= 1 and told["launches"] >= 2 and 0 < told["selectorHitRate"] <= 1 and told["step"] >= 2
+    assert adapter.request("device", device="cpu") == {"device": "cpu", "retiled": 0}
+    with pytest.raises(Refused, match="available: 'cpu'"):
+        adapter.request("device", device="npu-sim:910b")
+
+
+def test_python_stopped_inside_a_captured_function(adapter, model):
+    """The stop is made by hand: a thread waits inside the function, as in pydevd's wait loop."""
+    reference = run(model)
+    arrived, go = threading.Event(), threading.Event()
+
+    def forward(x, w):
+        h = x * w
+        s = h + 1.5
+        arrived.set(), go.wait()  # the line it stands on
+        y = s / (s.max() + 1)
+        return y
+
+    captured = dvm.jit(forward)
+    program = Running(lambda: captured(dvm.tensor(X), dvm.tensor(W)).numpy())
+    arrived.wait()
+    ident = program.thread.ident
+    frame = adapter.request("pythonStop", thread=ident)["tensor"]
+    assert (frame["line"], frame["path"], frame["backward"]) == (line_of("# the line it stands on", __file__), __file__, False)
+    assert (frame["instruction"], frame["function"].rpartition(".")[2]) == (2, "forward")
+    tensors = {t["name"]: t for t in adapter.request("tensors")["tensors"]}
+    assert all(tensors[name]["computed"] for name in ("x", "w", "h", "s"))
+    assert adapter.request("evaluate", expression="s.max()")["result"] == str((X * W + np.float32(1.5)).max())
+    with pytest.raises(Refused, match="the step is Python's"):
+        adapter.request("step", kind="line")
+    reference_number = tensors["h"]["ref"]
+    adapter.request("go")
+    go.set()
+    np.testing.assert_array_equal(program.join(), reference)
+    with pytest.raises(Refused, match="not of this stop"):
+        adapter.request("tensor", ref=reference_number)
+
+
+def test_python_stopped_outside_of_captured_functions_has_no_tensor_line(adapter):
+    assert adapter.request("pythonStop") == {"tensor": None}
+
+
+def test_the_whole_program_is_known_from_an_earlier_call(adapter, model):
+    arrived, go, wait = threading.Event(), threading.Event(), []
+
+    def forward(x, w):
+        h = x * w
+        if wait:
+            arrived.set(), go.wait()
+        return (h + 1) / 2
+
+    captured = dvm.jit(forward)
+    captured(dvm.tensor(X), dvm.tensor(W))
+    wait.append(1)
+    program = Running(lambda: captured(dvm.tensor(X), dvm.tensor(W)))
+    arrived.wait()
+    frame = adapter.request("pythonStop", thread=program.thread.ident)["tensor"]
+    assert (frame["instruction"], frame["instructions"], frame["opcode"], frame["area"]) == (1, 3, "ADD", 0)
+    go.set()
+    program.join()
