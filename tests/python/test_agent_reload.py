@@ -1,0 +1,193 @@
+"""Hot reload over the wire with real captured functions: swapped at a call boundary, tried by that call, taken back if it fails."""
+import importlib.util
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from agent_harness import Adapter
+
+import dvm_core as dvm
+from dvm_core import agent
+
+MODEL = """import dvm_core as dvm
+
+BIAS = 1.5
+
+
+def helper(h):
+    return h + BIAS
+
+
+@dvm.jit
+def forward(x):
+    h = x * 2.0
+    s = helper(h)
+    y = s - 0.5
+    return y
+
+
+def schedule(step):
+    return 0.1
+"""
+
+
+@pytest.fixture
+def adapter():
+    made = Adapter()
+    assert agent.start()
+    made.accept()
+    yield made
+    made.close()
+    agent._session.connection.close()
+    agent._session.connection.thread.join(10)
+
+
+class Training:
+    """Calls the model's captured function again and again on a thread, and keeps every result."""
+
+    def __init__(self, path, name):
+        self.path = path
+        path.write_text(MODEL)
+        spec = importlib.util.spec_from_file_location(name, path)
+        self.module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.module)
+        self.results, self.error, self.stop = [], None, threading.Event()
+        agent._session.book.remember(str(path))
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        x = dvm.tensor(np.ones((2, 3), np.float32))
+        try:
+            while not self.stop.is_set():
+                result = self.module.forward(x).numpy()
+                self.results.append((result.shape, float(result.flat[0])))
+                time.sleep(0.002)
+        except BaseException as error:
+            self.error = error
+
+    def save(self, old, new):
+        text = self.path.read_text()
+        assert old in text
+        self.path.write_text(text.replace(old, new))
+        return str(self.path)
+
+    def settled(self):
+        """The value of calls made from now on."""
+        count = len(self.results)
+        while len(self.results) < count + 3:
+            assert self.error is None and self.thread.is_alive()
+            time.sleep(0.002)
+        return self.results[-1][1]
+
+
+@pytest.fixture
+def training(adapter, tmp_path, request):
+    made = Training(tmp_path / "model.py", f"reload_{request.node.name}")
+    made.settled()
+    yield made
+    made.stop.set()
+    made.thread.join(10)
+    del sys.modules[made.module.__name__]
+    assert made.error is None
+
+
+def test_a_constant_in_a_captured_function(adapter, training):
+    answer = adapter.request("reload", path=training.save("x * 2.0", "x * 3.0"))
+    assert (answer["outcome"], answer["instructionsPatched"], answer["instructionsTotal"]) == ("applied", 1, 3)
+    assert answer["changes"] == [{"function": "forward", "what": "constant", "old": "2.0", "new": "3.0", "line": 12}]
+    assert answer["step"] > 3 and answer["ms"] > answer["heldMs"] > 0
+    assert training.settled() == 4
+    values = [value for _, value in training.results]
+    assert values == sorted(values) and set(values) == {3.0, 4.0}  # one change, no mixture, no call lost
+    assert values.index(4.0) >= 3
+
+
+def test_a_module_constant_and_a_helper(adapter, training):
+    answer = adapter.request("reload", path=training.save("BIAS = 1.5", "BIAS = 2.5"))
+    assert (answer["outcome"], answer["instructionsPatched"]) == ("applied", 1)
+    assert training.settled() == 4
+    answer = adapter.request("reload", path=training.save("return h + BIAS", "return h * BIAS + 1.0"))
+    assert answer["outcome"] == "applied" and answer["instructionsTotal"] == 4
+    assert training.settled() == 5.5
+
+
+def test_an_error_in_recording_is_refused_with_its_line(adapter, training):
+    path = training.save("s = helper(h)", "s = helper(h) + dvm.tensor([1.0, 2.0])")
+    answer = adapter.request("reload", path=path)
+    assert answer["outcome"] == "refused"
+    assert answer["reasons"][0].count("model.py:13") == 1 and "was made with the old code" in answer["reasons"][0]
+    assert training.settled() == 3
+    assert set(training.results) == {((2, 3), 3.0)}
+
+
+def test_another_output_shape_is_refused(adapter, training):
+    answer = adapter.request("reload", path=training.save("return y", "return y.sum(0)"))
+    assert answer["outcome"] == "refused" and "forward would return float32[3] instead of float32[2,3]" in answer["reasons"][0]
+    assert training.settled() == 3 and set(training.results) == {((2, 3), 3.0)}
+
+
+def test_a_function_that_no_captured_call_reaches(adapter, training):
+    answer = adapter.request("reload", path=training.save("return 0.1", "return 0.01"))
+    assert (answer["outcome"], answer["instructionsPatched"]) == ("applied", 0)
+    assert training.module.schedule(0) == 0.01
+
+
+def test_a_comment_moves_lines_and_breakpoints_follow(adapter, training):
+    path = training.save("BIAS = 1.5", "# a comment\n# of two lines\nBIAS = 1.5")
+    assert adapter.request("reload", path=path)["outcome"] == "unchanged"
+    training.settled()
+    places = {entry["line"] for program in dvm.programs() for entry in program.line_map() if entry["file"] == path}
+    assert {12, 14} <= places
+    bound = adapter.request("breakpoints", lines=[{"id": 1, "path": path, "line": 14, "mode": "backward"}])["results"][0]
+    assert bound["verified"]
+
+
+def test_undo(adapter, training):
+    adapter.request("reload", path=training.save("x * 2.0", "x * 3.0"))
+    assert training.settled() == 4
+    answer = adapter.request("undoReload")
+    assert (answer["outcome"], answer["instructionsPatched"]) == ("applied", 1)
+    assert answer["changes"][0]["old"] == "3.0"
+    assert training.settled() == 3
+    assert adapter.request("status")["reload"]["outcome"] == "applied"
+    assert adapter.request("undoReload")["outcome"] == "unchanged"
+
+
+def test_text_that_is_not_saved_yet(adapter, training):
+    answer = adapter.request("reload", path=str(training.path), text=MODEL.replace("x * 2.0", "x * 5.0"))
+    assert answer["outcome"] == "applied" and training.settled() == 6
+
+
+def test_a_syntax_error_changes_nothing(adapter, training):
+    answer = adapter.request("reload", path=training.save("return y", "return (y"))
+    assert answer["outcome"] == "refused" and answer["reasons"][0].startswith("model.py:15: ")
+    assert training.settled() == 3
+
+
+def test_many_saves_in_a_row_are_all_answered(adapter, training):
+    requests = []
+    for n in range(10):
+        requests.append(adapter.send("reload", path=str(training.path), text=MODEL.replace("x * 2.0", f"x * {n + 3}.0")))
+    answers = [adapter.answer(number) for number in requests]
+    assert [answer["outcome"] for answer in answers] == ["applied"] * 10
+    assert training.settled() == 13
+    steps = [answer["step"] for answer in answers]
+    assert steps == sorted(steps)
+
+
+def test_a_reload_while_the_program_stands_at_a_stop(adapter, training):
+    path = str(training.path)
+    program = next(p.id for p in reversed(dvm.programs()) if any(e["file"] == path for e in p.line_map()))
+    adapter.request("instructionBreakpoints", items=[{"id": 1, "program": program, "instruction": 1}])
+    adapter.event("vmstop")
+    answer = adapter.request("reload", path=training.save("x * 2.0", "x * 3.0"))
+    assert answer["outcome"] == "applied" and answer["pending"]
+    assert "that call goes on with the old code" in answer["reasons"][0]
+    adapter.request("instructionBreakpoints", items=[])
+    adapter.request("go")
+    news = adapter.event("reload")
+    assert (news["outcome"], news["pending"], news["instructionsPatched"]) == ("applied", False, 1)
+    assert training.settled() == 4
