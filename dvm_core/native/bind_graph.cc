@@ -24,7 +24,7 @@ int64_t graph_input(Graph& g, nb::handle pointer, nb::handle shape, int dtype, n
 int64_t graph_op(Graph& g, int opcode, nb::handle operands, nb::handle attrs, nb::handle shape, int dtype, nb::handle imms, int64_t place, nb::handle name) {
   if (opcode <= 0 || opcode >= kOps) throw UserError("no opcode " + std::to_string(opcode));
   if (place < 0 || place > UINT32_MAX) throw UserError("no place " + std::to_string(place));
-  Instr filled;
+  Instr& filled = g.draft();
   filled.op = static_cast<Op>(opcode);
   filled.place = static_cast<uint32_t>(place);
   const Items ids(operands, "operands");
@@ -42,7 +42,7 @@ int64_t graph_op(Graph& g, int opcode, nb::handle operands, nb::handle attrs, nb
   filled.dtype = to_dtype(dtype, op_name(filled.op));
   if (!shape.is_none()) filled.shape = to_dims(shape, op_name(filled.op));
   if (PyUnicode_GetLength(name.ptr()) > 0) filled.name = nb::cast<std::string>(name);
-  return g.record(std::move(filled), !shape.is_none());
+  return g.record(!shape.is_none());
 }
 
 nb::object graph_flush(Graph& g, nb::handle keep, nb::handle outputs) {

@@ -19,6 +19,34 @@ uint32_t name_number(const std::string& name) {
   return numbers->try_emplace(name, static_cast<uint32_t>(numbers->size())).first->second;
 }
 
+// Byte ranges of memory, to find out whether an output goes where an input or another output lies.
+class Ranges {
+ public:
+  void add(const void* base, int64_t from, int64_t until) {
+    const auto at = reinterpret_cast<intptr_t>(base);
+    if (from != until) ranges_.push_back({at + from, at + until});
+  }
+  // After the last add. Returns whether any two overlap.
+  bool sort() {
+    std::sort(ranges_.begin(), ranges_.end());
+    bool overlap = false;
+    for (const auto& r : ranges_) {
+      overlap = overlap || (!reach_.empty() && reach_.back() > r.first);
+      reach_.push_back(reach_.empty() ? r.second : std::max(reach_.back(), r.second));
+    }
+    return overlap;
+  }
+  bool touches(const void* base, int64_t bytes) const {
+    const auto low = reinterpret_cast<intptr_t>(base);
+    const auto after = std::lower_bound(ranges_.begin(), ranges_.end(), std::pair<intptr_t, intptr_t>{low + bytes, INTPTR_MIN});
+    return bytes > 0 && after != ranges_.begin() && reach_[static_cast<size_t>(after - ranges_.begin() - 1)] > low;
+  }
+
+ private:
+  std::vector<std::pair<intptr_t, intptr_t>> ranges_;  // begin, end; by begin
+  std::vector<intptr_t> reach_;                        // the furthest end up to here
+};
+
 std::string id_text(int64_t id) { return "%" + std::to_string(id); }
 
 // First and last byte an array touches, relative to its pointer.
@@ -41,12 +69,57 @@ std::string gone_text(int64_t id, const Node& n) {
 // Attributes that say where, not what: they are patched like shapes.
 bool geometric(Op op) { return op == Op::kSLICE || op == Op::kUNSLICE || op == Op::kONE_HOT; }
 
+// As if newly made, but with the memory of its vectors.
+void clear(Instr& instr) {
+  instr.op = Op::kEnd;
+  instr.dtype = DType::kNone;
+  instr.place = 0;
+  instr.operands.clear();
+  instr.attrs.clear();
+  instr.imms.clear();
+  instr.shape.rank = 0;
+  instr.name.clear();
+}
+
+// Blocks of dead graphs; some megabytes at most.
+constexpr size_t kSpareBlocks = 256;
+std::vector<std::unique_ptr<Node[]>>& spare_blocks() {
+  static auto* blocks = new std::vector<std::unique_ptr<Node[]>>;
+  return *blocks;
+}
+
 }  // namespace
+
+NodeList::~NodeList() {
+  for (auto& block : blocks_)
+    if (spare_blocks().size() < kSpareBlocks) spare_blocks().push_back(std::move(block));
+}
+
+Node& NodeList::push() {
+  if (size_ == blocks_.size() * kBlock) {
+    auto& spare = spare_blocks();
+    if (spare.empty()) {
+      blocks_.push_back(std::make_unique<Node[]>(kBlock));
+    } else {
+      blocks_.push_back(std::move(spare.back()));
+      spare.pop_back();
+    }
+  }
+  Node& n = (*this)[size_++];
+  clear(n.instr);
+  n.memory.data = nullptr;
+  n.memory.owner.reset();
+  n.lease.reset();
+  n.cls.clear();
+  n.pending = n.slot = -1;
+  n.slot_flush = 0;
+  return n;
+}
 
 Graph::Graph(std::string name_) : name(std::move(name_)), step(current_step()), name_id_(name_number(name)) { reset(); }
 
 Graph::~Graph() {
-  for (Node& n : nodes_) release(n);
+  for (size_t i = 0; i < nodes_.size(); ++i) release(nodes_[i]);
 }
 
 void Graph::reset() {
@@ -76,7 +149,7 @@ int64_t Graph::input(void* data, DType dtype, const Dims& shape, const Dims* str
   if (!data && shape.size() > 0) throw UserError("input: " + type_text(dtype, shape) + " at address 0");
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(item) && shape.size() > 0)
     throw UserError("input: " + type_text(dtype, shape) + " is not aligned to its items of " + std::to_string(item) + " bytes; copy it first");
-  Node& n = nodes_.emplace_back();
+  Node& n = nodes_.push();
   n.instr.dtype = dtype;
   n.instr.shape = shape;
   n.memory.data = data;
@@ -95,7 +168,7 @@ int64_t Graph::input(void* data, DType dtype, const Dims& shape, const Dims* str
 }
 
 // The operand's number in the structure key: inputs even, instructions odd.
-int32_t Graph::add_operand(int32_t id, std::vector<uint32_t>& fresh) {
+int32_t Graph::add_operand(int32_t id) {
   Node& n = nodes_[static_cast<size_t>(id)];
   if (n.pending >= 0) return n.pending << 1 | 1;
   if (n.slot_flush != flush_number_) {
@@ -103,44 +176,48 @@ int32_t Graph::add_operand(int32_t id, std::vector<uint32_t>& fresh) {
     n.slot = static_cast<int32_t>(inputs_.size());
     n.slot_flush = flush_number_;
     inputs_.push_back(id);
-    fresh.push_back(static_cast<uint32_t>(n.instr.dtype) | static_cast<uint32_t>(n.instr.shape.rank) << 8);
+    fresh_.push_back(static_cast<uint32_t>(n.instr.dtype) | static_cast<uint32_t>(n.instr.shape.rank) << 8);
     geometry_.insert(geometry_.end(), n.memory.shape.d.begin(), n.memory.shape.d.begin() + n.memory.shape.rank);
     geometry_.insert(geometry_.end(), n.memory.strides.d.begin(), n.memory.strides.d.begin() + n.memory.strides.rank);
   }
   return n.slot << 1;
 }
 
-int64_t Graph::record(Instr filled, bool shape_given) {
-  const OpInfo& info = op_info(filled.op);
+Instr& Graph::draft() {
+  clear(draft_);
+  return draft_;
+}
+
+int64_t Graph::record(bool shape_given) {
+  const OpInfo& info = op_info(draft_.op);
   if (info.name && info.own_shape != shape_given)
     throw UserError(std::string(info.name) + (shape_given ? ": the result's shape follows from the operands, none may be given" : ": needs the result's shape"),
-                    filled.place);
+                    draft_.place);
   types_.clear();
-  for (const int32_t operand : filled.operands) {
+  for (const int32_t operand : draft_.operands) {
     if (operand == -1) {
       types_.push_back({DType::kNone, nullptr});
       continue;
     }
-    if (operand < 0 || operand >= size()) throw UserError(std::string(op_name(filled.op)) + ": no value " + id_text(operand) + " in graph " + name, filled.place);
+    if (operand < 0 || operand >= size()) throw UserError(std::string(op_name(draft_.op)) + ": no value " + id_text(operand) + " in graph " + name, draft_.place);
     const Node& o = nodes_[static_cast<size_t>(operand)];
-    if (gone(o)) throw UserError(std::string(op_name(filled.op)) + ": value " + gone_text(operand, o) + "; keep it in the flush that computes it", filled.place);
+    if (gone(o)) throw UserError(std::string(op_name(draft_.op)) + ": value " + gone_text(operand, o) + "; keep it in the flush that computes it", draft_.place);
     types_.push_back({o.instr.dtype, &o.instr.shape});
   }
-  infer(filled, types_);
+  infer(draft_, types_);
 
   const auto id = static_cast<int32_t>(nodes_.size());
-  Node& n = nodes_.emplace_back();
-  n.instr = std::move(filled);
+  Node& n = nodes_.push();
+  std::swap(n.instr, draft_);
   const Instr& instr = n.instr;
   const bool where = geometric(instr.op);
   key_.push_back(static_cast<uint32_t>(instr.op) | static_cast<uint32_t>(instr.dtype) << 8 | static_cast<uint32_t>(instr.shape.rank) << 16 |
                  static_cast<uint32_t>(instr.imms.size()) << 24);
   key_.push_back(instr.place);
   key_.push_back(static_cast<uint32_t>(instr.operands.size()) | static_cast<uint32_t>(where ? 0 : instr.attrs.size()) << 16);
-  static thread_local std::vector<uint32_t> fresh;
-  fresh.clear();
-  for (const int32_t operand : instr.operands) key_.push_back(static_cast<uint32_t>(operand < 0 ? -1 : add_operand(operand, fresh)));
-  key_.insert(key_.end(), fresh.begin(), fresh.end());
+  fresh_.clear();
+  for (const int32_t operand : instr.operands) key_.push_back(static_cast<uint32_t>(operand < 0 ? -1 : add_operand(operand)));
+  key_.insert(key_.end(), fresh_.begin(), fresh_.end());
   if (where) {
     geometry_.insert(geometry_.end(), instr.attrs.begin(), instr.attrs.end());
   } else {
@@ -205,23 +282,6 @@ int64_t Graph::patch(ProgramCode& code) const {
   return changed;
 }
 
-// Whether an output's memory is also an input's or an earlier output's: then it is written only after the run.
-bool Graph::overlaps(const void* to, int64_t bytes, size_t before, const std::vector<std::pair<int64_t, void*>>& outputs) {
-  const auto low = reinterpret_cast<intptr_t>(to), high = low + bytes;
-  for (const int32_t id : inputs_) {
-    const Value& v = nodes_[static_cast<size_t>(id)].memory;
-    const auto [from, until] = extent(v.shape, v.strides, item_size(v.dtype));
-    const auto base = reinterpret_cast<intptr_t>(v.data);
-    if (low < base + until && base + from < high) return true;
-  }
-  for (size_t i = 0; i < before; ++i) {
-    const Instr& other = node(outputs[i].first).instr;
-    const auto base = reinterpret_cast<intptr_t>(outputs[i].second);
-    if (low < base + other.shape.size() * item_size(other.dtype) && base < high) return true;
-  }
-  return false;
-}
-
 Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs, const ProgramHandler& made,
                           StopHandler stop) {
   const auto must_be_there = [&](int64_t id, const char* what) {
@@ -242,6 +302,7 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
     if (node(id).pending < 0) f.copies.push_back({static_cast<int32_t>(id), to});
   if (pending_.empty()) return f;
 
+  bool is_new = false;
   ProgramPtr program = find_program(key_);
   Launch::Plan plan;
   if (program) {
@@ -249,7 +310,7 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
   } else {
     program = add_program(key_, make_code(), backward_);
     plan.code = program->patched(geometry_, [](ProgramCode&) { return int64_t{0}; });
-    if (made) made(program);
+    is_new = true;
   }
 
   const size_t n_inputs = inputs_.size(), n = n_inputs + pending_.size();
@@ -269,12 +330,24 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
     f.kept.emplace_back(static_cast<int32_t>(id), static_cast<int32_t>(at));
     return true;
   };
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto [id, to] = outputs[i];
+  // Memory that an input or another output occupies is written only after the run.
+  Ranges inputs, written;
+  bool crossed = false;
+  if (!outputs.empty()) {
+    for (size_t i = 0; i < n_inputs; ++i) {
+      const Value& v = plan.values[i];
+      const auto [from, until] = extent(v.shape, v.strides, item_size(v.dtype));
+      inputs.add(v.data, from, until);
+    }
+    for (const auto& [id, to] : outputs) written.add(to, 0, node(id).instr.shape.size() * item_size(node(id).instr.dtype));
+    inputs.sort();
+    crossed = written.sort();
+  }
+  for (const auto& [id, to] : outputs) {
     const Node& out = node(id);
     if (out.pending < 0) continue;
     const int64_t bytes = out.instr.shape.size() * item_size(out.instr.dtype);
-    if (!want(id) || overlaps(to, bytes, i, outputs)) {
+    if (!want(id) || crossed || inputs.touches(to, bytes)) {
       f.copies.push_back({static_cast<int32_t>(id), to});
       continue;
     }
@@ -294,6 +367,11 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
   for (const int64_t id : keep)
     if (node(id).pending >= 0) want(id);
 
+  if (is_new) {
+    // A handler that looks at the fused code compiles what the launch will ask for, not something else.
+    program->set_last({{}, plan.keep, plan.keep});
+    if (made) made(program);
+  }
   plan.geometry = geometry_;
   f.launch = std::make_shared<Launch>(std::move(plan), std::move(stop));
   for (const int32_t id : pending_) nodes_[static_cast<size_t>(id)].pending = -1;

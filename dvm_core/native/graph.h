@@ -1,7 +1,6 @@
 // Capture: ops recorded in order until they are flushed. Everything here is used with the GIL held.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +21,22 @@ struct Node {
   uint32_t slot_flush = 0;  //   if this is the flush it was given for
 };
 
+// The nodes of a graph, in blocks that go from graph to graph: a node keeps its vectors' memory.
+class NodeList {
+ public:
+  ~NodeList();
+  size_t size() const { return size_; }
+  Node& operator[](size_t i) { return blocks_[i / kBlock][i % kBlock]; }
+  const Node& operator[](size_t i) const { return blocks_[i / kBlock][i % kBlock]; }
+  // A node as if newly made.
+  Node& push();
+
+ private:
+  static constexpr size_t kBlock = 64;
+  std::vector<std::unique_ptr<Node[]>> blocks_;
+  size_t size_ = 0;
+};
+
 class Graph {
  public:
   explicit Graph(std::string name);
@@ -35,8 +50,10 @@ class Graph {
   // strides: null: contiguous. keep: held as long as the memory may be read. Throws UserError.
   int64_t input(void* data, DType dtype, const Dims& shape, const Dims* strides, std::shared_ptr<void> keep, std::string cls);
 
-  // operands: ids of the graph, -1 where imms[0] stands. Returns the id of the result. Throws UserError, nothing recorded.
-  int64_t record(Instr instr, bool shape_given);
+  // An empty instruction to fill in and record: operands are ids of the graph, -1 where imms[0] stands.
+  Instr& draft();
+  // Records the draft; returns the id of its result. Throws UserError, nothing recorded.
+  int64_t record(bool shape_given);
 
   int64_t size() const { return static_cast<int64_t>(nodes_.size()); }
   int64_t pending() const { return static_cast<int64_t>(pending_.size()); }
@@ -56,22 +73,24 @@ class Graph {
   void release(const std::vector<int64_t>& ids);
 
  private:
-  int32_t add_operand(int32_t id, std::vector<uint32_t>& fresh);
+  int32_t add_operand(int32_t id);
   std::shared_ptr<ProgramCode> make_code() const;
   int64_t patch(ProgramCode& code) const;
   int32_t local(int32_t id) const;
-  bool overlaps(const void* to, int64_t bytes, size_t before, const std::vector<std::pair<int64_t, void*>>& outputs);
+  
   void reset();
   void release(Node& node);
 
-  std::deque<Node> nodes_;
+  NodeList nodes_;
   std::vector<int32_t> pending_, inputs_;  // nodes
   std::vector<uint32_t> key_;              // structure of what is pending
   std::vector<int64_t> geometry_;          // and its shapes, strides, bounds
   uint32_t flush_number_ = 1;
   uint32_t name_id_ = 0;
   bool backward_ = false;
-  std::vector<OperandType> types_;         // scratch of record()
+  Instr draft_;
+  std::vector<OperandType> types_;         // scratch of record(),
+  std::vector<uint32_t> fresh_;            //   and what it adds to the key for new inputs
 };
 
 }  // namespace dvm

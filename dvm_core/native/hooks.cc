@@ -8,11 +8,11 @@
 #include <utility>
 
 #ifdef __linux__
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #endif
 
+#include "fork.h"
 #include "memory.h"
 
 namespace dvm {
@@ -62,7 +62,7 @@ class Queue {
 
   std::mutex& mutex() { return mutex_; }
 
-  // In a forked child: the parent's events and its descriptor are not ours.
+  // In a forked child, under the lock: the parent's events and its descriptor are not ours.
   void forget() {
     events_.clear();
     bytes_ = 0;
@@ -97,13 +97,7 @@ class Queue {
 Queue& queue() {
   static Queue* q = [] {
     auto* made = new Queue;
-#ifdef __linux__
-    pthread_atfork([] { queue().mutex().lock(); }, [] { queue().mutex().unlock(); },
-                   [] {
-                     queue().forget();
-                     queue().mutex().unlock();
-                   });
-#endif
+    guard_at_fork(ForkRank::events, made->mutex(), [] { queue().forget(); });
     return made;
   }();
   return *q;

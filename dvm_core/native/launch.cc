@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fork.h"
 #include "optable.h"
 #include "stream.h"
 
@@ -108,7 +109,10 @@ void Launch::run() {
     announced = std::max(end, next());
   }
   advance_instructions(count_);
-  program->set_last({segments_, wanted_, keep_});
+  {
+    const WhileRunning no_fork;
+    program->set_last({segments_, wanted_, keep_});
+  }
   report_check();
 }
 
@@ -124,6 +128,7 @@ void Launch::run_until(int instruction) {
 
 // Under the lock.
 void Launch::run_segment(int begin, int end, bool unfused) {
+  const WhileRunning no_fork;
   SegmentRequest request;
   request.begin = begin;
   request.end = end;

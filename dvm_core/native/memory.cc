@@ -1,7 +1,5 @@
 #include "memory.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -9,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "fork.h"
 #include "pages.h"
 
 namespace dvm {
@@ -148,10 +147,7 @@ class Pool {
 Pool& pool() {
   static Pool* p = [] {
     auto* made = new Pool;
-#ifndef _WIN32
-    // A fork while another thread is inside the pool would leave the child's copy of the lock held for ever.
-    pthread_atfork([] { pool().mutex().lock(); }, [] { pool().mutex().unlock(); }, [] { pool().mutex().unlock(); });
-#endif
+    guard_at_fork(ForkRank::memory, made->mutex());
     return made;
   }();
   return *p;

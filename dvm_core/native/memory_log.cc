@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "fork.h"
 #include "memory.h"
 
 namespace dvm {
@@ -48,7 +49,11 @@ struct Log {
 };
 
 Log& log() {
-  static Log* l = new Log;
+  static Log* l = [] {
+    auto* made = new Log;
+    guard_at_fork(ForkRank::log, made->mutex);
+    return made;
+  }();
   return *l;
 }
 

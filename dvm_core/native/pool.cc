@@ -17,6 +17,8 @@
 #include <sched.h>
 #endif
 
+#include "fork.h"
+
 namespace dvm {
 namespace {
 
@@ -228,16 +230,13 @@ Shared*& instance() {
 }
 
 Shared* make_shared_pool() {
-#ifdef __linux__
   // The child has none of the threads: it forgets the parent's pool (whose locks may be held) and makes its own when needed.
-  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+  in_child_after_fork([] {
     const int wanted = instance()->wanted.load();
     instance() = new Shared;
     instance()->wanted.store(wanted);
     worker_here = -1;
   });
-  (void)registered;
-#endif
   return new Shared;
 }
 

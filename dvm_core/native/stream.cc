@@ -2,13 +2,11 @@
 
 #include <atomic>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <utility>
 
-#ifdef __linux__
-#include <pthread.h>
-#endif
-
+#include "fork.h"
 #include "memory.h"
 #include "optable.h"
 
@@ -86,19 +84,20 @@ void Stream::wait(Event event) {
 
 namespace {
 
+std::atomic<int64_t> queued_bytes{0};
+
 // Never destroyed: process exit does not wait for snapshots.
 Stream*& copy_stream() {
   static Stream* stream = [] {
-#ifdef __linux__
     // The child has no copy thread: it starts a new stream when it needs one, the parent's is left alone.
-    pthread_atfork(nullptr, nullptr, [] { copy_stream() = new Stream; });
-#endif
+    in_child_after_fork([] {
+      copy_stream() = new Stream;
+      queued_bytes.store(0);
+    });
     return new Stream;
   }();
   return stream;
 }
-
-std::atomic<int64_t> queued_bytes{0};
 
 int64_t bytes_of(const Value& v) { return v.shape.size() * item_size(v.dtype); }
 
@@ -144,8 +143,12 @@ void snapshot(Value value, HookEvent event, int64_t limit) {
   const int64_t bytes = bytes_of(value);
   if (bytes > limit) return publish_placeholder(std::move(event), std::to_string(bytes) + " bytes are more than the limit of " + std::to_string(limit));
   const auto copy = [](HookEvent& e, const Value& v, int64_t n) {
-    e.data.resize(static_cast<size_t>(n));
-    copy_contiguous(e.data.data(), v);
+    try {
+      e.data.resize(static_cast<size_t>(n));
+      copy_contiguous(e.data.data(), v);
+    } catch (const std::bad_alloc&) {
+      e.placeholder = "no memory for " + std::to_string(n) + " bytes";
+    }
   };
   if (!value.owner) {
     // The caller's memory may be written again as soon as the launch returns: it is copied here, and limit bounds the time.
