@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,8 +38,7 @@ def patch_shapes(buf: bytearray | memoryview, patch: Mapping[int, Sequence[int]]
             raise L.MsbcError(0, "instruction, dimension and value arrays must hold integers")
     if not instructions.size:
         return 0
-    if instructions.min() < 0 or instructions.max() >= offsets.size:
-        raise L.MsbcError(0, f"instruction {int(instructions.min())}..{int(instructions.max())} of {offsets.size} instructions")
+    _check_numbers(instructions, offsets)
     if values.min() < 0 or values.max() > 0xFFFF_FFFF:
         raise L.MsbcError(0, "a dimension must fit 32 unsigned bits")
     at = offsets[instructions].astype(np.int64)
@@ -71,19 +72,32 @@ def _offsets(buf: Any, view: np.ndarray) -> tuple[np.ndarray, int]:
 def _flatten(
     patch: Mapping[int, Sequence[int]], view: np.ndarray, offsets: np.ndarray, end: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    triples = []
-    for instruction, shape in patch.items():
-        if not 0 <= instruction < offsets.size:
-            raise L.MsbcError(0, f"instruction {instruction} of {offsets.size} instructions")
-        at = int(offsets[instruction])
-        if not L.HEADER_SIZE <= at < end - 3:
-            raise L.MsbcError(at, "the index section points outside the stream")
-        if len(shape) != view[at + 3]:
-            raise L.MsbcError(
-                at,
-                f"instruction {instruction} has rank {view[at + 3]}, the new shape {list(shape)} has rank {len(shape)}: "
-                f"only dimensions can be patched",
-            )
-        triples += [(instruction, dim, int(value)) for dim, value in enumerate(shape)]
-    columns = np.asarray(triples, np.int64).reshape(-1, 3)
-    return columns[:, 0], columns[:, 1], columns[:, 2]
+    # The same as three columns: instruction, dimension, value.
+    try:
+        keys = np.fromiter(map(operator.index, patch), np.int64, len(patch))
+        ranks = np.fromiter(map(len, patch.values()), np.int64, len(patch))
+        values = np.fromiter(map(operator.index, itertools.chain.from_iterable(patch.values())), np.int64, int(ranks.sum()))
+    except (TypeError, OverflowError) as error:
+        raise L.MsbcError(0, f"a patch maps instruction numbers to shapes of whole numbers below 2^32: {error}") from None
+    if not keys.size:
+        return keys, keys, keys
+    _check_numbers(keys, offsets)
+    at = offsets[keys].astype(np.int64)
+    if at.min() < L.HEADER_SIZE or at.max() + 4 > end:
+        raise L.MsbcError(int(at.max()), "the index section points outside the stream")
+    wrong = np.flatnonzero(view[at + 3] != ranks)
+    if wrong.size:
+        first = int(wrong[0])
+        raise L.MsbcError(
+            int(at[first]),
+            f"instruction {int(keys[first])} has rank {view[at[first] + 3]}, the new shape {list(patch[int(keys[first])])} has rank "
+            f"{int(ranks[first])}: only dimensions can be patched",
+        )
+    starts = np.cumsum(ranks) - ranks
+    return np.repeat(keys, ranks), np.arange(values.size) - np.repeat(starts, ranks), values
+
+
+def _check_numbers(instructions: np.ndarray, offsets: np.ndarray) -> None:
+    if instructions.min() < 0 or instructions.max() >= offsets.size:
+        wrong = int(instructions.min()) if instructions.min() < 0 else int(instructions.max())
+        raise L.MsbcError(0, f"instruction {wrong} of {offsets.size} instructions")

@@ -314,3 +314,42 @@ def test_examples_run_and_agree_with_numpy(script):
     done = subprocess.run([sys.executable, "-m", "dvm_core", "run", str(script)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "agrees with NumPy" in done.stdout
+
+
+# ---- under the debugger --------------------------------------------------------------------------------
+
+
+def test_a_stop_inside_a_kernel_changes_no_bit_and_is_known_as_graph_mode():
+    from dvm_core import _core
+    from dvm_core.frontends import capture
+
+    @dvm.kernel
+    def softmax(k, x):
+        a = k.load(x, "float32")
+        e = k.exp(k.sub(a, k.max(a, [-1], True)))
+        return k.store(k.div(e, k.sum(e, [-1], True)))
+
+    x = f32(17, 33)
+    modes, seen = [], []
+
+    def made(program):
+        modes.append((capture.active().mode, capture.active().front_end, program.name))
+        _core.set_hook(program.id, 2, _core.HOOK_STOP, 1)
+
+    def stopped(launch, instruction, reason, hooks):
+        count = launch.program.input_count
+        seen.append((instruction, reason, hooks, launch.step, np.array(launch.array(count + 1)), launch.array(count + 2)))
+
+    _core.set_program_handler(made)
+    _core.set_stop_handler(stopped)
+    try:
+        watched = softmax(x)
+    finally:
+        _core.set_program_handler(None)
+        _core.set_stop_handler(None)
+        _core.clear_hooks()
+    assert modes == [("graph", "builder", softmax.__qualname__)]
+    ((instruction, reason, hooks, step, centred, later),) = seen
+    assert (instruction, reason, hooks) == (2, "hook", (1,)) and step > 0 and later is None
+    np.testing.assert_allclose(centred, x - x.max(-1, keepdims=True), rtol=1e-6)
+    np.testing.assert_array_equal(softmax(x), watched)
