@@ -174,7 +174,7 @@ def test_no_truncation_gets_past_the_gate():
             assert not attempt(base[:size]) or size > plain_end  # cut right behind the end opcode it is a plain file
 
 
-def test_thousands_of_mutations_raise_nothing_but_MsbcError():
+def test_fuzz_thousands_of_mutations_raise_nothing_but_MsbcError():
     rng = random.Random(20_240_401)
     tracemalloc.start()
     passed = 0
@@ -199,7 +199,17 @@ def test_thousands_of_mutations_raise_nothing_but_MsbcError():
     assert 0 < passed < 4000  # a changed dimension or line of a plain stream is still a program
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(st.binary(max_size=200))
-def test_any_bytes_after_a_good_header(tail):
+def test_fuzz_any_bytes_after_a_good_header(tail):
     attempt(b"MSBC\0\0\0\1" + bytes(24) + tail)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(BASES), st.lists(st.tuples(st.integers(0, 1 << 16), st.binary(min_size=1, max_size=8)), min_size=1, max_size=4))
+def test_fuzz_any_bytes_anywhere(base, pokes):
+    data = bytearray(base)
+    for at, value in pokes:
+        at %= len(data)
+        data[at : at + len(value)] = value
+    attempt(data)
