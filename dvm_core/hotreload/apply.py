@@ -8,7 +8,6 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from .edits import MISSING
-from .live import referrers
 
 
 @dataclass
@@ -86,12 +85,11 @@ class Patch:
             assignment = self.assignments[self.applied]
             assignment.write(assignment.old)
 
-    def sweep(self, inner: dict[CodeType, CodeType]) -> None:
-        """Swaps closures that were made of old inner code between the search and the swap. inner: old code object -> new."""
-        swapped = [a.code_of for a in self.assignments if a.code_of is not None]
-        for function in referrers(list(inner), swapped):
+    def sweep(self, functions: list[FunctionType], inner: dict[CodeType, CodeType]) -> None:
+        """Swaps closures that were made of old inner code between the search and the swap. inner: old code -> new."""
+        for function in functions:
             new = inner.get(function.__code__)
-            if new is not None and new != function.__code__ and new.co_freevars == function.__code__.co_freevars:
+            if new is not None and new.co_freevars == function.__code__.co_freevars:
                 self.assignments.append(attribute(function, "__code__", new))
         self.apply()
 

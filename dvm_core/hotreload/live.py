@@ -3,12 +3,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import sys
-from collections.abc import Iterable
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .parse import all_codes
 from .sources import modules_of, same_file
 
 _LOOK_INSIDE = 2000  # objects a module walk visits at most; beyond that the garbage collector's list is the quicker way
@@ -20,14 +19,16 @@ class Live:
     def __init__(self, path: str) -> None:
         self.path = path
         self.modules: list[ModuleType] = modules_of(path)
-        self._files: dict[str, bool] = {}
+        files = {path, os.path.realpath(path), *(str(vars(module)["__file__"]) for module in self.modules)}
+        self._files = dict.fromkeys(files, True)  # file name of a code object -> whether it is ours
+        self._names = {os.path.basename(file) for file in files}
         self.functions: list[FunctionType] = self._walk()
 
     def belongs(self, code: CodeType) -> bool:
         """Whether a code object was compiled from this file."""
         name = code.co_filename
         if name not in self._files:
-            self._files[name] = same_file(name, self.path)
+            self._files[name] = os.path.basename(name) in self._names and same_file(name, self.path)
         return self._files[name]
 
     # ---- function objects ------------------------------------------------------------------------------------------------------------
@@ -47,20 +48,13 @@ class Live:
             todo += _inside(thing, names)
         return found
 
-    def search(self, missing: Iterable[CodeType]) -> None:
-        """Adds functions the walk did not reach: all that run one of these code objects (equal ones count)."""
-        wanted = {code.co_name for code in missing}
-        if not wanted:
-            return
+    def search(self) -> None:
+        """Adds the functions the walk did not reach: closures, and what only native code or a container holds. One look at the whole
+        heap, some milliseconds per hundred thousand objects; the interpreter goes on serving other threads meanwhile."""
         known = {id(function) for function in self.functions}
         for thing in gc.get_objects():
-            if type(thing) is FunctionType and thing.__code__.co_name in wanted and id(thing) not in known and self.belongs(thing.__code__):
+            if type(thing) is FunctionType and id(thing) not in known and self.belongs(thing.__code__):
                 self.functions.append(thing)
-
-    def search_inner(self) -> None:
-        """Adds closures: functions that run code made inside the functions known so far."""
-        inner = [code for function in self.functions for code in all_codes(function.__code__)[1:]]
-        self.functions += referrers([code for code in inner if _makes_function(code)], self.functions)
 
     # ---- the rest --------------------------------------------------------------------------------------------------------------------
     def classes(self, key: str) -> list[type]:
@@ -94,18 +88,6 @@ class Live:
                     return here.f_lineno
                 here = here.f_back  # type: ignore[assignment]
         return None
-
-
-def referrers(codes: list[CodeType], known: list[FunctionType]) -> list[FunctionType]:
-    """Functions that run one of exactly these code objects and are not known yet. One pass over the heap."""
-    if not codes:
-        return []
-    ids, have = {id(code) for code in codes}, {id(function) for function in known}
-    return [f for f in gc.get_referrers(*codes) if type(f) is FunctionType and id(f.__code__) in ids and id(f) not in have]
-
-
-def _makes_function(code: CodeType) -> bool:
-    return not code.co_name.startswith("<") or code.co_name == "<lambda>"
 
 
 def _inside(thing: Any, modules: set[Any]) -> list[Any]:

@@ -70,8 +70,8 @@ class Stub(ast.expr):
 def parse(path: str, text: str) -> Source:
     """Parses and compiles `text` as the file `path`. Raises SyntaxError, ValueError (a null byte)."""
     tree = ast.parse(text, path)
-    code = compile(text, path, "exec", dont_inherit=True)
-    collector = _Collector()
+    code = compile(tree, path, "exec", dont_inherit=True)
+    collector = _Collector()  # copies what it changes: the tree stays what was compiled
     statements = collector.body(tree.body, None, "")
     source = Source(path, text, collector.definitions, statements, code)
     _attach_codes(source)
@@ -140,10 +140,13 @@ def all_codes(code: CodeType) -> list[CodeType]:
 
 
 def _attach_codes(source: Source) -> None:
+    inside: dict[int, list[CodeType]] = {}
     for definition in source.definitions.values():  # owners come before what is in them
         outer = source.code if definition.owner is None else definition.owner.code
+        if outer is not None and id(outer) not in inside:
+            inside[id(outer)] = inner_codes(outer)
         name = getattr(definition.node, "name", "<lambda>")
-        candidates = [] if outer is None else inner_codes(outer)
-        matches = [code for code in candidates if code.co_name == name and code.co_firstlineno == definition.first_line]
+        candidates = inside[id(outer)] if outer is not None else []
+        matches = [code for code in candidates if code.co_firstlineno == definition.first_line and code.co_name == name]
         # Two lambdas on one line cannot be told apart; dead code (after a `return`) is compiled to nothing.
         definition.code = matches[0] if len(matches) == 1 else None

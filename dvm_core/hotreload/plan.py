@@ -66,9 +66,10 @@ def _codes(old: Source, new: Source, live: Live, plan: Plan) -> dict[str, list[F
     """Plans new code for every function whose code differs, be it only in its lines. Gives the live functions by definition."""
     pairs = pair_codes(old, new)
     definitions = {d.code: d for d in old.functions if d.code is not None}
+    plan.inner = {code: pair for code, pair in pairs.items() if code != pair and (code not in definitions or definitions[code].in_function)}
     reached = {function.__code__ for function in live.functions}
-    live.search(code for code, d in definitions.items() if not d.in_function and code not in reached and pairs.get(code, code) != code)
-    live.search_inner()
+    if plan.inner or any(code not in reached and code != pair for code, pair in pairs.items()):
+        live.search()  # closures that have to change, or a function that no name leads to
     by_key: dict[str, list[FunctionType]] = {}
     for function in live.functions:
         definition, code = definitions.get(function.__code__), pairs.get(function.__code__)
@@ -84,8 +85,6 @@ def _codes(old: Source, new: Source, live: Live, plan: Plan) -> dict[str, list[F
         plan.patch.assignments.append(apply.attribute(function, "__code__", code))
         if definition is not None:
             _documentation(function, definition, new, plan)
-    inner = [code for function in live.functions for code in all_codes(function.__code__)[1:]]
-    plan.inner = {code: pairs[code] for code in inner if code in pairs and pairs[code] != code}
     return by_key
 
 

@@ -1,9 +1,11 @@
 """The reload thread: takes saves one after another, each answered exactly once, and keeps what `undo` needs."""
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from . import plan as planning
 from . import report
@@ -51,6 +53,7 @@ class Reloader:
         self._jobs: list[Job] = []
         self._arrived = threading.Condition()
         self._done: list[Transaction] = []  # in force, oldest first; edits of lines only are among them
+        self._sources: dict[str, Source] = {}  # as parsed last
         self._verified: set[str] = set()  # files whose known text was compared with the running code
         self.last: Report | None = None
 
@@ -84,7 +87,8 @@ class Reloader:
 
     # ---- one reload ------------------------------------------------------------------------------------------------------------------
     def _reload(self, job: Job) -> Report:
-        prepared = self._prepare(job)
+        with _no_collection():
+            prepared = self._prepare(job)
         if isinstance(prepared, Report):
             return prepared
         old, new, plan = prepared
@@ -95,21 +99,24 @@ class Reloader:
                 return Report(report.UNCHANGED, job.path, reasons=plan.notes)
             plan.notes.append("nothing of it exists in the running program yet; what is made from now on has it")
         transaction = Transaction(self.host, job.path, (old.text, new.text), plan, job.started, needs_trial=meaningful)
-        return self._carry_out(job, transaction)
+        answer = self._carry_out(job, transaction)
+        if self.book.get(job.path) is new.text:
+            self._sources[job.path] = new
+        return answer
 
     def _prepare(self, job: Job) -> tuple[Source, Source, planning.Plan] | Report:
         def refused(*reasons: str) -> Report:
             return Report(report.REFUSED, job.path, reasons=list(reasons))
 
         path = job.path
+        live = Live(path)
         try:
             text = read(path) if job.text is None else tidy(job.text)
-            new = parse(path, text)
+            new = parse(_compiled_as(live, path), text)
         except SyntaxError as error:
             return refused(report.syntax_error(error, path))
         except (OSError, ValueError) as error:
             return refused(f"{path} cannot be read: {error}")
-        live = Live(path)
         if not live.modules:
             return Report(report.UNCHANGED, path, reasons=["no module of the running program was made from this file"])
         known = self.book.get(path)
@@ -119,7 +126,7 @@ class Reloader:
             return Report(report.UNCHANGED, path)
         if not text.strip():
             return refused("the file is empty; the running code stays")
-        old, new = (parse(_compiled_as(live, path), part) for part in (known, text))
+        old = self._in_force(path, new.path, known)
         if path not in self._verified:
             foreign = planning.unknown(old, live)
             if foreign:
@@ -129,6 +136,13 @@ class Reloader:
         edits = classify(old, new, is_main=any(module.__name__ == "__main__" for module in live.modules))
         plan = planning.make(old, new, edits, live, self.book)
         return refused(*plan.refusals) if plan.refusals else (old, new, plan)
+
+    def _in_force(self, path: str, compiled_as: str, text: str) -> Source:
+        """The file as it runs now, parsed once for as long as it stays so."""
+        source = self._sources.get(path)
+        if source is None or source.text != text or source.path != compiled_as:
+            source = self._sources[path] = parse(compiled_as, text)
+        return source
 
     def _carry_out(self, job: Job, transaction: Transaction) -> Report:
         transaction.queue()
@@ -206,6 +220,19 @@ class Reloader:
             self._done = [other for other in self._done if other is not transaction]
             answer.changes = report.reversed_changes(report.changes_of(last.plan.edits))
         return answer
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """No cyclic collection inside: syntax trees are many objects at once, and the full collection they set off holds every thread, also
+    the training thread, for as long as the whole heap takes."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _compiled_as(live: Live, path: str) -> str:

@@ -42,16 +42,11 @@ def same_file(a: str, b: str) -> bool:
 
 def modules_of(path: str) -> list[ModuleType]:
     """Loaded modules made from that file; a script imported again under its own name gives two."""
-    name = os.path.basename(path)
-    found = []
-    for module in list(sys.modules.values()):
-        file = _file(module)
-        # The base name first: realpath of every loaded module would be thousands of system calls.
-        if not file or (os.path.basename(file) != name and not os.path.islink(file)) or not same_file(file, path):
-            continue
-        if all(module is not other for other in found):
-            found.append(module)
-    return found
+    modules = {id(module): (module, file) for module in list(sys.modules.values()) if (file := _file(module))}
+    name = os.sep + os.path.basename(path)
+    # The same base name first: a look at every loaded module's file would be thousands of system calls.
+    found = [module for module, file in modules.values() if (os.sep + file).endswith(name) and same_file(file, path)]
+    return found or [module for module, file in modules.values() if os.path.islink(file) and same_file(file, path)]
 
 
 def _file(module: object) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from . import fingerprint, plan, report
+from .live import Live
 from .report import Report
 
 
@@ -129,7 +130,10 @@ class Transaction:
     def finish(self) -> None:
         """After the swap, on the reload thread: what need not be done on the training thread's time."""
         if self.state in (TRIAL, IN_FORCE):
-            self.plan.patch.sweep(self.plan.inner)
+            if self.plan.inner:
+                live = Live(self.path)
+                live.search()
+                self.plan.patch.sweep(live.functions, self.plan.inner)
         linecache.checkcache(self.path)
         self.host.swapped(self.path)
 
