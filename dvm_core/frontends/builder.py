@@ -130,7 +130,7 @@ class KernelFunction:
                 line=function.__code__.co_firstlineno,
             )
         self.returned = stores or kobj.stores
-        self.code = function.__code__
+        self.built = (function.__code__, reloadable.version)
         self.kobj = kobj
         _name_values(function, kobj.nodes)
         self.fixed = all(isinstance(target, NDObject) and target.op == "Load" and target.dims is not None for _, target in kobj.bindings)
@@ -165,14 +165,14 @@ class KernelFunction:
 
     def _call(self, args: tuple[Any, ...], targets: tuple[np.ndarray, ...]) -> None:
         if capture.active() is not None:  # part of a captured call: that one counts
-            self._run(args, targets)
+            self._run(args, targets, None)
             return
         key = tuple(("tensor", str(a.dtype), tuple(a.shape)) if hasattr(a, "shape") else (type(a).__name__,) for a in args)
-        reloadable.call(self.kobj.name, key, lambda step, check: self._run(args, targets))
+        reloadable.call(self.kobj.name, key, lambda step, check: self._run(args, targets, check))
 
-    def _run(self, args: tuple[Any, ...], targets: tuple[np.ndarray, ...]) -> None:
-        if self.__wrapped__.__code__ is not self.code:  # type: ignore[attr-defined]
-            self._build()  # the body was replaced by hot reload
+    def _run(self, args: tuple[Any, ...], targets: tuple[np.ndarray, ...], check: reloadable.Check | None) -> None:
+        if self.built != (self.__wrapped__.__code__, reloadable.version):  # type: ignore[attr-defined]
+            self._build()  # hot reload has put new code in force: here, or in something the body uses
         kobj = self.kobj
         if len(args) != kobj.arguments:
             raise ArgumentError(f"{kobj.name}: DVM kernel call expects {kobj.arguments} arguments, got {len(args)}")
@@ -184,7 +184,7 @@ class KernelFunction:
             else:
                 target.update(args[index])
         kobj._targets = {store.id: array for store, array in zip(self.returned, targets, strict=False)}
-        kobj.run()
+        kobj.run(None if check is None else lambda: check(tuple(("tensor", item.dtype_.name, item.dims) for item in self.returned)))
 
 
 def kernel(function: Callable[..., Any] | None = None, *, ktype: str = "split", dynamic: bool = True, dyn_shape: bool | None = None) -> Any:

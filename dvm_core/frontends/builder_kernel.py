@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,11 @@ class Kernel(Elementwise, Ends):
     def codegen(self, passes: Sequence[str] | None = None) -> None:
         """Accepted: code is made for the real shapes when the kernel runs."""
 
-    def run(self, *args: Any) -> None:
-        """Computes all stores from the arrays bound by `input`. Raises ShapeError or DtypeError with the line of the op."""
+    def run(self, before: Callable[[], None] | None = None) -> None:
+        """Computes all stores from the arrays bound by `input`. Raises ShapeError or DtypeError with the line of the op.
+
+        before: called when all shapes are known and nothing has run yet.
+        """
         if not self.stores:
             raise ArgumentError(f"{self.name} has no store, so it computes nothing: end it with k.store(...)")
         unbound = [node for node in self._reached() if node.op in ("Load", "ViewLoad") and node.id not in self._arrays]
@@ -101,6 +104,8 @@ class Kernel(Elementwise, Ends):
         capture.push(recording)
         try:
             lowering.run(self._reached())
+            if before is not None:
+                before()
             outputs, kept = self._allocate(lowering)
             try:
                 self.launch = lowering.graph.flush(outputs=[(value, array.ctypes.data) for value, array in outputs]) or self.launch

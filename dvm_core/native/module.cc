@@ -43,6 +43,7 @@ nb::tuple dtype_table() {
 
 NB_MODULE(_core, m) {
   namespace nb = nanobind;
+  nb::set_leak_warnings(false);  // daemon threads (the debugger's, hot reload's) may hold a launch when the interpreter ends
   m.doc() = "The native core: capture, programs, launches, memory, hooks.";
   dvm::error_type = PyErr_NewExceptionWithDoc("dvm_core._core.Error", "Shape, dtype or bounds error; .place is the place id or 0.", PyExc_Exception, nullptr);
   if (!dvm::error_type) throw nb::python_error();

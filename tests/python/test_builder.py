@@ -4,6 +4,8 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
+import types
 
 import numpy as np
 import pytest
@@ -293,18 +295,54 @@ def test_kernel_types_and_flags_are_checked():
         dvm.Kernel("vector:fast")
 
 
-def test_a_body_replaced_by_hot_reload_is_built_again():
-    @dvm.kernel
-    def kernel(k, x):
-        return k.store(k.add(k.load(x, "float32"), 1.0))
+RELOADED = """import dvm_core as dvm
 
-    def other(k, x):
-        return k.store(k.add(k.load(x, "float32"), 2.0))
+SCALE = 2.0
 
-    x = f32(3)
-    np.testing.assert_allclose(kernel(x), x + 1, rtol=1e-6)
-    kernel.__wrapped__.__code__ = other.__code__
-    np.testing.assert_allclose(kernel(x), x + 2, rtol=1e-6)
+
+@dvm.kernel
+def kernel(k, x):
+    a = k.load(x, "float32")
+    return k.store(k.mul(a, SCALE))
+"""
+
+
+def test_hot_reload_of_a_body_and_of_what_it_uses(tmp_path):
+    from dvm_core.frontends import reloadable
+    from dvm_core.hotreload import Host, Reloader, SourceBook
+
+    path = tmp_path / "reloaded_kernel.py"
+    path.write_text(RELOADED)
+    module = sys.modules["reloaded_kernel"] = types.ModuleType("reloaded_kernel")
+    module.__file__ = str(path)
+    exec(compile(RELOADED, str(path), "exec"), vars(module))
+    book = SourceBook()
+    book.remember(str(path))
+    reloader = Reloader(book, Host(reloadable, step=reloadable.step))
+    x = f32(4)
+
+    def save(old, new):
+        path.write_text(path.read_text().replace(old, new))
+        answers = []
+        reloader.reload(str(path), None, answers.append)
+        for _ in range(2000):
+            found = module.kernel(x)
+            if answers:
+                return answers[0].outcome, found
+            time.sleep(0.001)
+        raise AssertionError("no answer")
+
+    try:
+        np.testing.assert_allclose(module.kernel(x), 2 * x, rtol=1e-6)
+        outcome, _ = save("SCALE))", "SCALE + 1.0))")
+        assert outcome == "applied"
+        np.testing.assert_allclose(module.kernel(x), 3 * x, rtol=1e-6)
+        assert save("SCALE = 2.0", "SCALE = 5.0")[0] == "applied"
+        np.testing.assert_allclose(module.kernel(x), 6 * x, rtol=1e-6)
+        assert save("k.mul(a, ", "k.sum(a, [0], True, ")[0] == "refused"
+        np.testing.assert_allclose(module.kernel(x), 6 * x, rtol=1e-6)
+    finally:
+        del sys.modules["reloaded_kernel"]
 
 
 @pytest.mark.parametrize(
