@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from .session import Session
 
 MOST = 100_000
+BYTES_SHOWN = 8  # of an instruction's 20 to 100: VS Code gives them a column of its own and no way to scroll
+
+
+def _short(hexadecimal: str) -> str:
+    """The first bytes of an instruction; the listing (dvm/program) is the place for all of them."""
+    digits = hexadecimal.replace(" ", "")
+    shown = " ".join(digits[i:i + 2] for i in range(0, min(len(digits), 2 * BYTES_SHOWN), 2))
+    return shown + ("…" if len(digits) > 2 * BYTES_SHOWN else "")
 
 
 @request("disassemble", needs=Needs.AGENT, supportsDisassembleRequest=True)
@@ -26,6 +34,7 @@ async def disassemble(session: Session, arguments: Body) -> Body:
     first = base + int(arguments.get("instructionOffset") or 0)
     start, end = max(first, 0), max(first + count, 0)
     known: dict[int, Message] = {}
+    told: Message = {}
     if end > start:
         told = await session.tensors.ask("disassemble", program=program, offset=start, count=end - start)
         known = {entry["index"]: entry for entry in told.get("instructions") or []}
@@ -33,12 +42,17 @@ async def disassemble(session: Session, arguments: Body) -> Body:
     place: tuple[str, int] | None = None
     for index in range(first, first + count):
         entry = known.get(index)
+        if entry is None and index == told.get("total"):
+            # Where a line stands that is about to run for the first time in this call.
+            shown.append({"address": address(program, index), "instruction": "(next: recorded when its line has run)",
+                          "presentationHint": "invalid"})
+            continue
         if entry is None:
             shown.append({"address": address(program, index), "instruction": "", "presentationHint": "invalid"})
             continue
         line: Message = {"address": address(program, index), "instruction": str(entry.get("text", ""))}
         if entry.get("bytes"):
-            line["instructionBytes"] = str(entry["bytes"])
+            line["instructionBytes"] = _short(str(entry["bytes"]))
         if entry.get("symbol"):
             line["symbol"] = str(entry["symbol"])
         # A place is repeated only where it changes; readers take the last one.
