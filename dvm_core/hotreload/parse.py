@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -57,9 +58,16 @@ class Source:
     def functions(self) -> list[Definition]:
         return [definition for definition in self.definitions.values() if not definition.is_class]
 
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
     def line(self, number: int) -> str:
-        lines = self.text.split("\n")
-        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+        return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+
+    def text_of(self, definition: Definition) -> list[str]:
+        """The definition's lines, decorators included."""
+        return self.lines[definition.first_line - 1:definition.node.end_lineno]
 
 
 class Stub(ast.expr):

@@ -23,6 +23,8 @@ def is_text(node: ast.stmt) -> bool:
 
 
 def module_edits(old: Source, new: Source, is_main: bool) -> Iterator[Edit]:
+    if list(map(dump, old.statements)) == list(map(dump, new.statements)):
+        return
     yield from _import_edits(old, new)
     before, after = _constants(old.statements), _constants(new.statements)
     for name, node in after.items():
