@@ -128,7 +128,7 @@ def _index(node: ast.AST) -> Any:
 
 def _whole(node: ast.AST) -> int:
     value = ast.literal_eval(node)
-    if not isinstance(value, int):
+    if type(value) is not int:
         raise ValueError("not an integer")
     return value
 
