@@ -118,13 +118,15 @@ class TensorEvents:
     async def connected(self, agent: AgentPeer) -> None:
         """A new agent hears all that is in force. Sent in one go: the program may run its first captured call at any moment."""
         session = self._session
-        # Not every agent knows `configure`; nothing depends on its answer.
-        agent.send("configure", **session.config.settings)
+        configured = agent.send("configure", **session.config.settings)
         session.breakpoints.tell(agent)
         session.watches.tell(agent)
         session.event("dvm/notice", {"category": "connected", "text": "tensor engine connected", "pid": agent.pid,
                                      "device": agent.hello.get("device")})
         session.reloads.start()
+        answer = await configured
+        if not answer.get("ok"):
+            session.output.say(f"the launch configuration's \"dvm\" settings were not taken: {answer.get('error')}", "important")
 
     def handle(self, event: Message) -> None:
         handler: Callable[[Message], Any] | None = getattr(self, "_on_" + event["ev"], None)

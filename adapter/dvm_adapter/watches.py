@@ -114,7 +114,8 @@ class Watches:
     async def _tell_one(self, watch: Watch, sent: asyncio.Future[Message]) -> None:
         answer = await sent
         if not answer.get("ok"):
-            self._session.event("dvm/notice", {"category": "watch", "watchId": watch.id, "text": f"watch {watch.asked['name']}: {answer.get('error')}"})
+            text = f"watch {watch.asked['name']}: {answer.get('error')}"
+            self._session.event("dvm/notice", {"category": "watch", "watchId": watch.id, "text": text})
             return
         self._known(watch, answer)
 

@@ -79,6 +79,9 @@ class FakeAgent:
         return {"results": [{"id": p["id"], "verified": p["instruction"] < INSTRUCTIONS,
                              "message": "" if p["instruction"] < INSTRUCTIONS else "past the end"} for p in items]}
 
+    def do_configure(self, **settings):
+        self.settings = settings
+
     def do_filters(self, names):
         self.filters = names
 

@@ -1,0 +1,182 @@
+"""The adapter with the real tensor engine: one session from a breakpoint to a reload."""
+import base64
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+import some
+from conftest import PROGRAMS, environment, line_of
+
+numpy = pytest.importorskip("numpy")
+pytest.importorskip("dvm_core._core")
+
+REAL = PROGRAMS / "real.py"
+X = numpy.linspace(0.5, 2, 32, dtype=numpy.float32).reshape(8, 4)
+W = numpy.linspace(1, 2, 32, dtype=numpy.float32).reshape(8, 4)
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A copy to edit."""
+    return shutil.copy(REAL, tmp_path / "loop.py")
+
+
+def tensors(session, frame):
+    return {v["name"]: v for v in session.variables(session.scopes(frame)["Tensors"]["variablesReference"])}
+
+
+def steps_printed(session):
+    return [line.split() for line in session.printed().splitlines() if line.startswith("step")]
+
+
+def wait_for(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_stop_inside_a_captured_function_shows_what_is_computed_so_far(session, program):
+    line = line_of(program, "s = h + scale")
+    session.start(program, args=["2", "0"], at=lambda client: client.set_breakpoints(str(program), [line]))
+    session.stopped(reason="breakpoint", hitBreakpointIds=[1])
+    frames = session.stack(1)
+    assert [f["name"] for f in frames[:4]] == ["s = h + scale", "── Python ──", "forward", "train"]
+    assert frames[0]["line"] == frames[2]["line"] == line
+    shown = tensors(session, frames[0]["id"])
+    assert shown["h"]["value"] == some.containing("f32[8,4]") and "not yet" not in shown["h"]["value"]
+    data = b"".join(base64.b64decode(session.request("readMemory", memoryReference=shown["h"]["memoryReference"], offset=o, count=50).get("data", ""))
+                    for o in (0, 50, 100))
+    assert (numpy.frombuffer(data, numpy.float32).reshape(8, 4) == X * W).all()
+    values = session.variables(shown["h"]["variablesReference"])[5]
+    rows = session.variables(values["variablesReference"], filter="indexed", start=7, count=1)
+    cells = session.variables(rows[0]["variablesReference"], filter="indexed", start=3, count=1)
+    assert float(cells[0]["value"]) == float((X * W)[7, 3])
+    assert float(session.request("evaluate", expression="h[7, 3]", frameId=frames[0]["id"], context="watch")["result"]) == float((X * W)[7, 3])
+    # the last line of the function: everything but it is there
+    session.request("next", threadId=1)
+    session.stopped(reason="step")
+    frames = session.stack(1)
+    assert frames[0]["line"] == line + 1
+    assert "not yet" not in tensors(session, frames[0]["id"])["s"]["value"]
+    session.set_breakpoints(str(program), [])
+    session.go_on()
+    session.run_out()
+    expected = (numpy.log(X * W + 1) / 2).mean()
+    assert [float(words[3]) for words in steps_printed(session)] == pytest.approx([expected] * 2, abs=1e-5)
+
+
+def test_instructions_are_listed_stopped_at_and_stepped(session, program):
+    session.start(program, args=["1000", "0.02"])
+    wait_for(lambda: len(steps_printed(session)) > 2)
+    (listed,) = session.request("dvm/programs")["programs"]
+    reference = "0x" + format((listed["id"] << 32) + (1 << 31), "016x")
+    lines = session.request("disassemble", memoryReference=reference, instructionOffset=-1, instructionCount=listed["instructions"] + 2)["instructions"]
+    assert len(lines) == listed["instructions"] + 2
+    assert [line.get("presentationHint") for line in lines] == ["invalid"] + [None] * listed["instructions"] + ["invalid"]
+    second = lines[2]
+    (answer,) = session.request("setInstructionBreakpoints", breakpoints=[{"instructionReference": second["address"]}])["breakpoints"]
+    assert answer["verified"]
+    thread = session.stopped(reason="instruction breakpoint", hitBreakpointIds=[answer["id"]])["threadId"]
+    frame = session.stack(thread)[0]
+    assert frame["instructionPointerReference"] == second["address"]
+    session.request("next", threadId=thread, granularity="instruction")
+    session.stopped(reason="step")
+    assert session.stack(thread)[0]["instructionPointerReference"] == lines[3]["address"]
+    session.request("setInstructionBreakpoints", breakpoints=[])
+    for _ in range(listed["instructions"]):  # over the end of the launch, into Python
+        session.request("next", threadId=thread, granularity="instruction")
+        session.stopped(reason="step")
+        if "instructionPointerReference" not in session.stack(thread)[0]:
+            break
+    assert session.stack(thread)[0]["name"] in ("forward", "train")
+    before = len(steps_printed(session))
+    session.go_on(thread)
+    wait_for(lambda: len(steps_printed(session)) > before + 2)
+    assert {words[3] for words in steps_printed(session)} == {steps_printed(session)[0][3]}  # not a bit changed by any of it
+
+
+def test_the_first_nan_stops_the_program_and_says_where(session, program):
+    session.start(program, args=["2", "0", "-1.5"], at=lambda client: client.request("setExceptionBreakpoints", filters=["nan"]))
+    body = session.stopped(reason="exception")
+    assert "NaN" in body["description"] and body["text"]
+    frames = session.stack(body["threadId"])
+    assert frames[0]["line"] == line_of(program, "s.log()")
+    assert session.request("exceptionInfo", threadId=body["threadId"])["exceptionId"] == "NaN"
+    shown = tensors(session, frames[0]["id"])
+    assert float(session.request("evaluate", expression="s.min()", frameId=frames[0]["id"], context="repl")["result"]) < 0
+    assert "s" in shown
+    session.request("setExceptionBreakpoints", filters=[])
+    session.go_on(body["threadId"])
+    session.run_out()
+
+
+def test_a_watch_follows_a_value_that_is_fused_away(session, program):
+    session.start(program, args=["1000", "0.02"], at=lambda client: client.request("dvm/watch", expression="h", name="hidden"))
+    for _ in range(3):
+        body = session.event("dvm/snapshot")["body"]
+        assert body["name"] == "hidden" and body["stats"]["max"] == pytest.approx(float((X * W).max()))
+
+
+def test_a_save_is_in_force_at_the_next_call_and_the_loop_goes_on(session, program):
+    session.start(program, args=["100000", "0.01"])
+    wait_for(lambda: len(steps_printed(session)) > 5 and session.request("dvm/status")["connected"])
+    time.sleep(1)  # the list of sources to watch is made after the agent has come
+    text = open(program).read()
+    with open(program, "w") as file:
+        file.write(text.replace("s.log() / 2", "s.log() / 4"))
+    report = session.event("dvm/reload")["body"]
+    assert report["outcome"] == "applied", report
+    wait_for(lambda: float(steps_printed(session)[-1][3]) == pytest.approx((numpy.log(X * W + 1) / 4).mean(), abs=1e-5))
+    numbers = [int(words[1]) for words in steps_printed(session)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    with open(program, "w") as file:
+        file.write(text.replace("s.log() / 2", "s.log() / ("))
+    report = session.event("dvm/reload")["body"]
+    assert report["outcome"] == "refused" and "loop.py" in report["reasons"][0]
+    assert session.request("dvm/undoReload")["outcome"] == "applied"
+    wait_for(lambda: float(steps_printed(session)[-1][3]) == pytest.approx((numpy.log(X * W + 1) / 2).mean(), abs=1e-5))
+
+
+def test_memory_and_programs_of_a_running_loop(session, program, tmp_path):
+    session.start(program, args=["1000", "0.01"])
+    wait_for(lambda: len(steps_printed(session)) > 2)
+    session.request("dvm/memory")
+    before = len(steps_printed(session))
+    wait_for(lambda: len(steps_printed(session)) > before + 5)
+    body = session.request("dvm/memory", html=str(tmp_path / "memory.html"))
+    assert body["buffers"] and body["peak"]["bytes"] > 0 and (tmp_path / "memory.html").stat().st_size == body["htmlBytes"]
+    number = session.request("dvm/programs")["programs"][0]["id"]
+    for level in ("graph", "tensor", "tile"):
+        assert session.request("dvm/program", id=number, level=level)["text"].strip()
+    written = session.request("dvm/export", format="msbc", program=number, path=str(tmp_path / "loop.msbc"))
+    assert (tmp_path / "loop.msbc").read_bytes()[:4] == b"MSBC" and written["bytes"] > 32
+
+
+def test_attach_brings_the_tensor_engine_and_detach_leaves_the_loop_running(adapter, program):
+    process = subprocess.Popen([sys.executable, program, "1000", "0.02", "1.0", "--listen"], env=environment(), stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(process.stdout.readline().split()[1])
+        session = adapter()
+        session.request("initialize", adapterID="dvm")
+        attached = session.begin("attach", connect={"host": "127.0.0.1", "port": port})
+        session.event("initialized")
+        session.set_breakpoints(program, [line_of(program, "s = h + scale")])
+        session.request("configurationDone")
+        assert attached.get(timeout=10)["success"]
+        for _ in range(2):
+            session.stopped(reason="breakpoint")
+            frames = session.stack(1)
+            assert frames[0]["name"] == "s = h + scale"
+            session.go_on()
+        session.stopped()
+        session.close(terminate=False)
+        for _ in range(5):
+            assert process.stdout.readline().startswith("step")
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
