@@ -1,6 +1,7 @@
 """Programs as lists and texts, and the state of the engine."""
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, devices, msbc
@@ -62,6 +63,12 @@ def disassemble(session: Session, arguments: Arguments) -> Answer:
         told.append({"index": index, "bytes": part.hex(" "), "text": msbc_text.instruction_text(code, index),
                      "file": session.breakpoints.given_path(where.path), "line": where.line, "symbol": where.function})
     return {"instructions": told, "total": total}
+
+
+@command("msbc")
+def msbc_file(session: Session, arguments: Arguments) -> Answer:
+    """The whole container of a program, sections included."""
+    return {"data": base64.b64encode(msbc.dump(_program(need(arguments, "program", int)).core)).decode()}
 
 
 @command("status")
