@@ -70,6 +70,16 @@ def _package(name: str, wanted: str, why: str, advice: str, required: bool = Fal
     return check
 
 
+def _numpy_for_mindspore() -> Finding:
+    try:
+        numpy, _ = importlib.metadata.version("numpy"), importlib.metadata.version("mindspore")
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(OK, "numpy version", "any will do without MindSpore")
+    if int(numpy.partition(".")[0]) >= 2:
+        return Finding(BROKEN, "numpy version", f"{numpy}; MindSpore 2.10 fails with NumPy 2", "pip install 'numpy<2' 'scipy<1.14'")
+    return Finding(OK, "numpy version", f"{numpy} suits MindSpore")
+
+
 def _adapter() -> Finding:
     if importlib.util.find_spec("dvm_adapter") is None or importlib.util.find_spec("dvm_adapter.__main__") is None:
         return Finding(MISSING, "debug adapter", "dvm_adapter is not importable", "install the project again: make setup")
@@ -85,7 +95,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _package("debugpy", "1.8.22", "Python debugging is tested", "pip install debugpy==1.8.22"),
     _package("watchfiles", "", "hot reload on save needs it", "pip install watchfiles"),
     _package("mindspore", "2.10.0", "capturing MindSpore models is tested", "pip install mindspore==2.10.0 'numpy<2' 'scipy<1.14'"),
-    _package("torch", "", "torch.compile(backend='dvm') needs it", "pip install torch"),
+    _numpy_for_mindspore,
 )
 
 _COLORS = {OK: "32", MISSING: "33", BROKEN: "31"}
