@@ -41,7 +41,9 @@ int64_t graph_op(Graph& g, int opcode, nb::handle operands, nb::handle attrs, nb
   for (size_t i = 0; i < scalars.size(); ++i) filled.imms[i] = to_imm(scalars[i]);
   filled.dtype = to_dtype(dtype, op_name(filled.op));
   if (!shape.is_none()) filled.shape = to_dims(shape, op_name(filled.op));
-  if (PyUnicode_GetLength(name.ptr()) > 0) filled.name = nb::cast<std::string>(name);
+  const Py_ssize_t letters = PyUnicode_GetLength(name.ptr());
+  if (letters < 0) throw nb::python_error();
+  if (letters > 0) filled.name = nb::cast<std::string>(name);
   return g.record(!shape.is_none());
 }
 

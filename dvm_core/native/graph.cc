@@ -142,8 +142,8 @@ int64_t Graph::input(void* data, DType dtype, const Dims& shape, const Dims* str
   int64_t reach = item;
   for (int i = 0; i < shape.rank; ++i) {
     if (shape[i] < 0) throw UserError("input: shape " + shape_text(shape) + " has a negative extent");
-    const int64_t step = strides ? std::max<int64_t>(1, (*strides)[i] < 0 ? -((*strides)[i] + 1) + 1 : (*strides)[i]) : 1;
-    if (shape[i] > 1 && (shape[i] > kMaxBytes / reach || step > kMaxBytes / shape[i])) throw UserError("input: " + type_text(dtype, shape) + " is too large");
+    const int64_t step = strides ? (*strides)[i] : 1, most = kMaxBytes / std::max<int64_t>(1, shape[i]);
+    if (shape[i] > 1 && (reach > most || step > most || step < -most)) throw UserError("input: " + type_text(dtype, shape) + " is too large");
     if (shape[i] > 1) reach *= shape[i];
   }
   if (!data && shape.size() > 0) throw UserError("input: " + type_text(dtype, shape) + " at address 0");

@@ -1,6 +1,6 @@
 // Shape and dtype inference: one rule per class of ops.def, called once for each instruction that is recorded.
 #include <algorithm>
-#include <initializer_list>
+#include <cstdint>
 
 #include "optable.h"
 
@@ -149,13 +149,12 @@ void infer_matmul(const Context& c) {
   c.instr.shape = batch;
 }
 
-// The elements start, start + step, ... (extent of them) must lie in 0..size-1.
+// The elements start, start + step, ... (extent of them) must lie in 0..size-1. Divisions instead of products: nothing overflows.
 void check_range(const Context& c, int axis, int64_t size, int64_t start, int64_t step, int64_t extent) {
   if (extent == 0) return;
-  const bool small = step >= -size && step <= size && extent <= kMaxBytes && start >= 0 && start < size;
-  // A step beyond the extent can only be walked once; clipped steps keep the product in range.
-  const int64_t last = extent == 1 ? start : small && extent <= size ? start + step * (extent - 1) : step == 0 ? start : -1;
-  if (start < 0 || start >= size || last < 0 || last >= size)
+  const bool starts = start >= 0 && start < size;
+  const int64_t more = !starts ? -1 : step == 0 ? INT64_MAX : step > 0 ? (size - 1 - start) / step : -(start / step);
+  if (more < extent - 1)
     c.fail("start " + std::to_string(start) + ", step " + std::to_string(step) + ", extent " + std::to_string(extent) + " leaves axis " +
            std::to_string(axis) + " of extent " + std::to_string(size));
 }
