@@ -11,6 +11,7 @@ import ast
 import functools
 import inspect
 import textwrap
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -108,6 +109,7 @@ class KernelFunction:
     def __init__(self, function: Callable[..., Any], ktype: str, dynamic: bool) -> None:
         functools.update_wrapper(self, function)
         self.ktype, self.dynamic = ktype, dynamic
+        self.lock = threading.RLock()  # a kernel object holds its arguments and results: one call at a time
         self._build()
 
     def _build(self) -> None:
@@ -138,8 +140,9 @@ class KernelFunction:
             _check_static(kobj)
 
     def __call__(self, *args: Any) -> Any:
-        self._call(args, ())
-        results = [self.kobj.output(store) for store in self.returned]
+        with self.lock:
+            self._call(args, ())
+            results = [self.kobj.output(store) for store in self.returned]
         return results[0] if len(results) == 1 else results
 
     def run(self, *args: Any) -> None:
@@ -149,7 +152,8 @@ class KernelFunction:
             raise ArgumentError(
                 f"{self.kobj.name}.run expects {self.kobj.arguments} inputs and {len(self.returned)} outputs, got {len(args)} arguments"
             )
-        self._call(args[:inputs], args[inputs:])
+        with self.lock:
+            self._call(args[:inputs], args[inputs:])
 
     def dump(self) -> str:
         """The graph as text, see `Kernel.dump`."""

@@ -4,6 +4,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 import time
 import types
 
@@ -129,6 +130,23 @@ def test_the_same_value_stored_twice_and_a_load_stored():
     np.testing.assert_array_equal(d, x.reshape(3, 2))
     a[0] = 9
     assert b[0] != 9
+
+
+def test_threads_may_share_a_kernel():
+    wrong = []
+
+    def work(number):
+        x = np.full((64, 64), number, np.float32)
+        for _ in range(50):
+            if not (add(x, x) == 2 * number).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_values_carry_the_names_of_the_body():
