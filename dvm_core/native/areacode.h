@@ -60,8 +60,10 @@ struct Product {
   } a, b;
   struct BatchAxis { int64_t extent, a, b, a_matrix, b_matrix; };  // strides in elements and in matrices
   std::vector<BatchAxis> axes;  // outermost first
-  int64_t packed = -1;          // workspace offset of packed B
-  int64_t packed_stride = 0;    // bytes from one packed matrix to the next
+  // float32: B packed in panels, all of it before the tiles (workspace offset, bytes from one matrix to the next), or, where each part of B
+  // is used by one tile, by that tile (UB offset).
+  int64_t packed = -1, packed_stride = 0;
+  int64_t packed_ub = -1;
 };
 
 struct Hook {

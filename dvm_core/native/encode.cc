@@ -11,6 +11,8 @@ namespace {
 
 constexpr double kSimpleNs = 0.12, kCostlyNs = 0.6, kFlopNs = 0.01;  // per element and per multiply-add, one thread
 
+constexpr int64_t kPackedInTile = 5 << 18;  // bytes
+
 bool is_costly(Op op) {
   return op == Op::kPOW || op == Op::kDIV || (op >= Op::kEXP && op <= Op::kSIGMOID) || op == Op::kSIN || op == Op::kCOS;
 }
@@ -24,12 +26,13 @@ class Encoder {
 
   AreaCode run() {
     for (int i : area_.instrs) collect(i);
-    space_.finish(area_, in_.tile_elements);
+    space_.finish(area_, out_.products.empty() ? nullptr : &out_.products[0], in_.tile_elements);
     out_.space = space_.geometry;
     external_register_.assign(space_.externals.size(), -1);
     size_t next = 0;
     for (int i : area_.instrs) lower(i, &next);
     out_.ub_bytes = allocate_ub(prologue_, ops_, &registers_, out_.space);
+    for (Product& p : out_.products) place_packed(&p);
     pack(prologue_, &out_.prologue_words, &out_.prologue_instr);
     pack(ops_, &out_.words, &out_.instr);
     return std::move(out_);
@@ -72,7 +75,7 @@ class Encoder {
 
   void collect(int i) {
     const Instr& in = code_.instrs[i];
-    if (in.op == Op::kMATMUL) return;
+    if (in.op == Op::kMATMUL) return add_product(i);
     const int64_t scale = in_.fusing.extent[i] == Extent::kRow && !is_reduction(in.op) ? area_.cols : 1;
     if (in.op == Op::kFULL) refs_.push_back(literal(i, in.dtype));
     for (size_t k = 0; k < in.operands.size(); ++k) refs_.push_back(in.operands[k] < 0 ? literal(i, operand_dtype(in)) : operand(i, k, scale));
@@ -378,8 +381,18 @@ class Encoder {
 
   void lower_matmul(int i, int32_t dst) {
     const Instr& in = code_.instrs[i];
+    const Product& p = out_.products[0];
+    out_.cost_ns += kFlopNs * static_cast<double>(p.batches) * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+    const bool cast = p.dtype != in.dtype;
+    const int32_t c = cast ? add_register(Span::kFull, p.dtype) : dst;
+    emit({.id = Tile::kMatMul, .span = Span::kFull, .dtype = p.dtype, .dst = c, .number = 0, .instr = i});
+    if (cast) emit({.id = Tile::kCast, .span = Span::kFull, .dtype = in.dtype, .from = p.dtype, .dst = dst, .a = c, .instr = i});
+  }
+
+  void add_product(int i) {
+    const Instr& in = code_.instrs[i];
     const Dims &a = shape_of(code_, in.operands[0]), &b = shape_of(code_, in.operands[1]);
-    const bool ta = !in.attrs.empty() && in.attrs[0], tb = in.attrs.size() > 1 && in.attrs[1];
+    const bool ta = in.attrs[0], tb = in.attrs[1];
     Product p;
     p.dtype = compute_dtype(in.dtype);
     p.m = in.shape[in.shape.rank - 2];
@@ -393,12 +406,18 @@ class Encoder {
     p.a.slot = memory_slot(in.operands[0]);
     p.b.slot = memory_slot(in.operands[1]);
     batch_axes(in.shape, a, sa, b, sb, &p);
-    out_.cost_ns += kFlopNs * static_cast<double>(p.batches) * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-    const bool cast = p.dtype != in.dtype;
-    const int32_t c = cast ? add_register(Span::kFull, p.dtype) : dst;
-    emit({.id = Tile::kMatMul, .span = Span::kFull, .dtype = p.dtype, .dst = c, .number = static_cast<int32_t>(out_.products.size()), .instr = i});
-    if (cast) emit({.id = Tile::kCast, .span = Span::kFull, .dtype = in.dtype, .from = p.dtype, .dst = dst, .a = c, .instr = i});
     out_.products.push_back(std::move(p));
+  }
+
+  // B is packed by the tiles if no part of it is used by two of them, else before them.
+  void place_packed(Product* p) {
+    if (p->dtype != DType::kF32) return;
+    const Geometry& g = out_.space;
+    const auto bytes = static_cast<int64_t>(kernels().packed_b_bytes(p->k, g.tile_cols));
+    const bool one_use = g.rows == g.tile_rows ? p->batches == p->b.matrices : g.tile_rows % p->m == 0 && p->batches == p->b.matrices;
+    if (!one_use || bytes > kPackedInTile) return;
+    p->packed_ub = (out_.ub_bytes + 127) / 128 * 128;
+    out_.ub_bytes = p->packed_ub + bytes;
   }
 
   // Batch axes of a product, innermost joined into m where A's rows go on and B stays (a weight used by all batches).

@@ -134,6 +134,24 @@ void do_join_y(Core& c, const uint64_t* w) {
   c.run.k.reduce_col[int(j.op)][int(j.dtype)](acc, c.pointer(operand_a(w[1])), c.rows, c.cols);
 }
 
+// Matrix number `number` of B: its first element and strides.
+const float* matrix_of_b(const Run& run, const Product& p, int64_t number, int64_t* row_stride, int64_t* col_stride) {
+  if (p.b.scratch >= 0) {
+    *row_stride = p.n;
+    *col_stride = 1;
+    return reinterpret_cast<const float*>(static_cast<uint8_t*>(run.io.workspace) + p.b.scratch) + number * p.k * p.n;
+  }
+  *row_stride = p.b.row;
+  *col_stride = p.b.col;
+  const auto* from = static_cast<const float*>(run.base[p.b.slot]);
+  for (auto axis = p.axes.rbegin(); axis != p.axes.rend(); ++axis) {
+    if (!axis->b_matrix) continue;
+    from += number % axis->extent * axis->b;
+    number /= axis->extent;
+  }
+  return from;
+}
+
 // Rows of the product, batch after batch.
 void do_matmul(Core& c, const uint64_t* w) {
   const Product& p = c.run.area.products[operand_a(w[1])];
@@ -161,8 +179,17 @@ void do_matmul(Core& c, const uint64_t* w) {
       a_col = 1;
     }
     pa += in_batch * a_row * item;
-    if (p.packed >= 0) {
-      const auto* packed = reinterpret_cast<const float*>(workspace + p.packed + b_matrix * p.packed_stride) + c.col * p.k;
+    if (p.dtype == DType::kF32) {
+      const float* packed;
+      if (p.packed_ub >= 0) {
+        auto* own = reinterpret_cast<float*>(c.ub + p.packed_ub);
+        int64_t row_stride, col_stride;
+        const float* from = matrix_of_b(c.run, p, b_matrix, &row_stride, &col_stride);
+        c.run.k.pack_b(own, from + c.col * col_stride, row_stride, col_stride, p.k, c.cols);
+        packed = own;
+      } else {
+        packed = reinterpret_cast<const float*>(workspace + p.packed + b_matrix * p.packed_stride) + c.col * p.k;
+      }
       c.run.k.gemm({some, c.cols, p.k, reinterpret_cast<const float*>(pa), a_row, a_col, packed, reinterpret_cast<float*>(dst), ldc});
     } else {
       const auto* pb = static_cast<const uint8_t*>(c.run.base[p.b.slot]) + (b + c.col * p.b.col) * item;
@@ -296,21 +323,8 @@ void pack_product(const Run& run, const Product& p) {
   const int64_t pieces = (p.n + kPanels - 1) / kPanels;
   parallel_for(p.b.matrices * pieces, [&](int64_t unit, int) {
     const int64_t matrix_number = unit / pieces, col = unit % pieces * kPanels;
-    const float* src;
-    int64_t row_stride = p.b.row, col_stride = p.b.col;
-    if (p.b.scratch >= 0) {
-      src = reinterpret_cast<const float*>(static_cast<uint8_t*>(run.io.workspace) + p.b.scratch) + matrix_number * p.k * p.n;
-      row_stride = p.n;
-      col_stride = 1;
-    } else {
-      src = static_cast<const float*>(run.base[p.b.slot]);
-      int64_t left = matrix_number;
-      for (auto axis = p.axes.rbegin(); axis != p.axes.rend(); ++axis) {
-        if (!axis->b_matrix) continue;
-        src += left % axis->extent * axis->b;
-        left /= axis->extent;
-      }
-    }
+    int64_t row_stride, col_stride;
+    const float* src = matrix_of_b(run, p, matrix_number, &row_stride, &col_stride);
     auto* dst = reinterpret_cast<float*>(static_cast<uint8_t*>(run.io.workspace) + p.packed + matrix_number * p.packed_stride) + col * p.k;
     run.k.pack_b(dst, src + col * col_stride, row_stride, col_stride, p.k, std::min(kPanels, p.n - col));
   }, p.b.matrices * p.k * p.n / 4 + 1);

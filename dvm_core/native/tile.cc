@@ -1,6 +1,7 @@
 #include "tile.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace dvm {
 namespace {
@@ -9,9 +10,14 @@ constexpr int64_t kTileElements = 4096;      // operands and results of a few in
 constexpr int64_t kSmallestTile = 1024;
 constexpr int64_t kTilesForBalance = 8;
 constexpr int64_t kReduceBlock = 4096;       // columns a long row is reduced by, see kernels.h
-constexpr int64_t kCubeRows = 168, kCubeCols = 512, kCubePanel = 32, kCubeElements = 49152, kCubeUnits = 12;
+constexpr int64_t kTransposeSide = 64;       // an operand read across its rows is copied in squares
+// Products: rows of a tile come in groups of the register tile's 12, columns in panels of 32 that B is packed in; both small enough for
+// the second-level cache, and a few tiles for every core.
+constexpr int64_t kCubeGroup = 12, kCubePanel = 32, kCubeRows = 168, kCubeCols = 512, kCubeElements = 49152, kCubeUnits = 12;
+constexpr int64_t kPackedElements = 1 << 18; // of B, packed by the tile itself
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
 
 }  // namespace
 
@@ -113,7 +119,63 @@ void TileSpace::choose_columns() {
   for (int k = 0; k < best; ++k) geometry.cols *= extent_[k];
 }
 
-void TileSpace::finish(const Area& area, int64_t tile_elements) {
+// Whether an operand's neighbouring elements lie along the rows (a transposed matrix).
+bool TileSpace::crosses_rows() const {
+  const int column_axes = axes_below(geometry.cols);
+  if (column_axes == 0 || column_axes == axes_) return false;
+  return std::any_of(externals.begin(), externals.end(), [&](const External& e) {
+    return e.span == Span::kFull && !e.contiguous && std::abs(e.stride[0]) > std::abs(e.stride[column_axes]) && e.stride[column_axes] != 0;
+  });
+}
+
+void TileSpace::vector_tiles(const Area& area, int64_t tile_elements) {
+  Geometry& g = geometry;
+  const bool automatic = tile_elements == 0;
+  const int64_t wanted = automatic ? std::clamp(area.elements / kTilesForBalance, kSmallestTile, kTileElements) : tile_elements;
+  if (area.row_joins) {
+    g.tile_cols = std::min(g.cols, std::max<int64_t>(1, wanted / kReduceBlock) * kReduceBlock);
+  } else if (area.rows_whole || g.cols <= wanted) {
+    g.tile_cols = g.cols;
+    g.tile_rows = std::clamp<int64_t>(wanted / g.cols, 1, g.rows);
+  } else {
+    g.tile_cols = automatic ? std::min(g.cols, round_up(ceil_div(g.cols, ceil_div(g.cols, wanted)), 64)) : wanted;
+  }
+  if (automatic && !area.rows_whole && !area.row_joins && g.tile_rows < kTransposeSide && crosses_rows()) {
+    g.tile_rows = std::min(g.rows, kTransposeSide);
+    g.tile_cols = std::min(g.cols, kTransposeSide);
+  }
+}
+
+void TileSpace::cube_tiles(const Area& area, const Product& p, int64_t tile_elements) {
+  Geometry& g = geometry;
+  g.chunk_outer = true;
+  g.tile_cols = g.cols;
+  if (tile_elements) {
+    if (!area.rows_whole) g.tile_cols = std::min(g.cols, round_up(tile_elements, kCubePanel));
+    g.tile_rows = std::clamp<int64_t>(tile_elements / g.tile_cols, 1, g.rows);
+    return;
+  }
+  const bool one_block = g.rows <= kCubeRows;  // one tile of rows: each column of B is used once, and the units are columns
+  if (!area.rows_whole) {
+    g.tile_cols = std::min(g.cols, kCubeCols);
+    if (one_block && p.batches == 1)
+      g.tile_cols = std::min(g.tile_cols, std::clamp(round_up(g.cols / kCubeUnits, 2 * kCubePanel), 2 * kCubePanel, std::max(2 * kCubePanel, round_up(kPackedElements / p.k, 2 * kCubePanel))));
+  }
+  g.tile_rows = std::clamp(kCubeElements / g.tile_cols, kCubeGroup, kCubeRows);
+  const int64_t chunks = ceil_div(g.cols, g.tile_cols);
+  if (one_block && chunks > 1) {
+    g.tile_rows = g.rows;
+  } else if (p.batches > 1 && p.m <= kCubeRows) {  // whole matrices
+    const int64_t matrices = std::clamp(p.batches / kCubeUnits, int64_t{1}, std::max<int64_t>(1, g.tile_rows / p.m));
+    g.tile_rows = matrices * p.m;
+  } else {
+    const int64_t blocks = std::max(ceil_div(g.rows, g.tile_rows), std::min(ceil_div(kCubeUnits, chunks), ceil_div(g.rows, 4 * kCubeGroup)));
+    g.tile_rows = round_up(ceil_div(g.rows, blocks), kCubeGroup);
+  }
+  g.tile_rows = std::min(g.tile_rows, g.rows);
+}
+
+void TileSpace::finish(const Area& area, const Product* product, int64_t tile_elements) {
   Geometry& g = geometry;
   fold(area.cols);
   if (area.cols)
@@ -121,36 +183,14 @@ void TileSpace::finish(const Area& area, int64_t tile_elements) {
   else
     choose_columns();
   g.rows = area.elements / g.cols;
+  g.group_rows = area.block_axis ? area.block_axis : g.rows;
   const int column_axes = axes_below(g.cols);
   for (External& e : externals) classify(&e, column_axes);
 
-  int64_t wanted = tile_elements;
-  g.group_rows = area.block_axis ? area.block_axis : g.rows;
-  if (area.kind == AreaKind::kCube) {
-    g.tile_cols = area.rows_whole ? g.cols : std::min(g.cols, kCubeCols);
-    if (wanted) {
-      if (!area.rows_whole) g.tile_cols = std::min(g.cols, ceil_div(wanted, kCubePanel) * kCubePanel);
-      g.tile_rows = std::clamp<int64_t>(wanted / g.tile_cols, 1, g.rows);
-    } else {
-      g.tile_rows = std::clamp<int64_t>(kCubeElements / g.tile_cols, 12, kCubeRows);
-      const int64_t units = ceil_div(g.rows, g.tile_rows) * ceil_div(g.cols, g.tile_cols);
-      if (units < kCubeUnits) g.tile_rows = std::max<int64_t>(12, ceil_div(g.rows * units / kCubeUnits, 12) * 12);
-      g.tile_rows = std::min(g.tile_rows, g.rows);
-    }
-    g.chunk_outer = true;
-  } else {
-    const bool automatic = wanted == 0;
-    if (automatic) wanted = std::clamp(area.elements / kTilesForBalance, std::min(kSmallestTile * 2, kTileElements), kTileElements);
-    if (area.row_joins) {
-      g.tile_cols = std::min(g.cols, std::max<int64_t>(1, wanted / kReduceBlock) * kReduceBlock);
-    } else if (area.rows_whole || g.cols <= wanted) {
-      g.tile_cols = g.cols;
-      g.tile_rows = std::clamp<int64_t>(wanted / g.cols, 1, g.rows);
-    } else {
-      const int64_t chunks = ceil_div(g.cols, wanted);
-      g.tile_cols = std::min(g.cols, automatic ? ceil_div(ceil_div(g.cols, chunks), 64) * 64 : wanted);
-    }
-  }
+  if (product)
+    cube_tiles(area, *product, tile_elements);
+  else
+    vector_tiles(area, tile_elements);
   g.tile_rows = std::min(g.tile_rows, g.group_rows);
   g.block_rows = g.tile_rows;
   if (area.block_axis) {

@@ -25,8 +25,9 @@ class TileSpace {
   // An operand with these strides over `shape`, whose innermost axis covers `scale` elements of the space. The same operand twice is one.
   int add(const External& base, const Dims& shape, const Dims& strides, int64_t scale);
 
-  // Chooses columns where the area leaves them open, tile sizes, and classifies the operands. tile_elements 0: automatic.
-  void finish(const Area& area, int64_t tile_elements);
+  // Chooses columns where the area leaves them open, tile sizes, and classifies the operands. tile_elements 0: automatic. product: of a
+  // cube area, else null.
+  void finish(const Area& area, const Product* product, int64_t tile_elements);
 
   // Slot fields of an operand for load_view (axes appended to `axes`), or of one that is used in place.
   void describe(const External& e, bool bound, GlobalSlot* slot, std::vector<ViewAxis>* axes) const;
@@ -36,6 +37,9 @@ class TileSpace {
 
  private:
   void fold(int64_t boundary);
+  void cube_tiles(const Area& area, const Product& p, int64_t tile_elements);
+  void vector_tiles(const Area& area, int64_t tile_elements);
+  bool crosses_rows() const;
   void choose_columns();
   int64_t cost_of(int column_axes) const;
   void classify(External* e, int column_axes) const;
