@@ -1,0 +1,253 @@
+"""Memory: pooled and reused, counted, let go early; the log says where each buffer came from."""
+import gc
+import os
+
+import numpy as np
+import pytest
+from core_kit import CODE, F32, Counters, Recorder, arange, place
+
+from dvm_core import _core
+
+
+def live() -> int:
+    gc.collect()
+    return _core.stats()["bytes_live"]
+
+
+@pytest.fixture
+def log():
+    _core.memory_log(True)
+    yield lambda: _core.memory_events()
+    _core.memory_log(False)
+
+
+@pytest.mark.parametrize("name", [n for n, *_ in _core.DTYPES])
+def test_empty_is_aligned_and_writable(name):
+    array = _core.empty((3, 5), CODE[name])
+    assert array.shape == (3, 5) and array.flags.c_contiguous and array.ctypes.data % 128 == 0
+    assert array.dtype == (np.uint16 if name == "bfloat16" else np.dtype(name))
+    array[:] = 1
+    assert (array == 1).all()
+
+
+def test_empty_shapes():
+    assert _core.empty((), F32).shape == () and _core.empty((0, 3), F32).shape == (0, 3)
+
+
+def test_a_dead_array_goes_back_and_its_address_is_handed_out_again():
+    before = live()
+    array = _core.empty((1000, 1000), F32)
+    address = array.ctypes.data
+    assert live() - before == 4_000_000
+    view = array[5:]
+    del array
+    assert live() - before == 4_000_000  # a view keeps it
+    del view
+    assert live() == before
+    assert _core.empty((1000, 1000), F32).ctypes.data == address
+
+
+def test_steady_state_has_no_page_faults():
+    def step():
+        r = Recorder("steady")
+        x = r.input(data)
+        y = r.exp(x)
+        z = r.sum(r.mul(y, x), attrs=(0, 0))
+        r.graph.flush((y, z))
+    import resource
+    data = np.ones((700, 701), np.float32)
+    for _ in range(5):
+        step()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        step()
+    # One result alone is 480 pages.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 480
+
+
+def test_changing_sizes_do_not_pile_up_unused_memory():
+    for n in range(1, 120):
+        array = _core.empty((n, 100_000), F32)
+        del array
+    stats = _core.stats()
+    assert stats["bytes_cached"] <= max(256 << 20, stats["bytes_peak"])
+
+
+def test_values_not_kept_are_gone_after_the_flush():
+    before = live()
+    r = Recorder()
+    x = r.input(np.ones((1000, 250), np.float32))
+    h = x
+    for _ in range(6):
+        h = r.matmul(r.exp(h), r.input(np.eye(250, dtype=np.float32)), attrs=(0, 0))
+        h = r.tanh(h)
+    y = r.sum(h, attrs=(0, 0, 1))
+    r.graph.flush((y,))
+    assert live() - before <= 4
+    r.graph.release((y,))
+    assert live() == before
+
+
+def test_no_memory_is_lost_over_many_launches():
+    def step():
+        r = Recorder("leak")
+        x = r.input(arange(50, 50))
+        y, z = r.neg(x), r.exp(x)
+        launch = r.graph.flush((y, z))
+        return launch.array(1)
+    step()
+    before = live()
+    for _ in range(200):
+        step()
+    assert live() == before
+
+
+def test_inputs_are_held_until_graph_and_launch_are_gone():
+    class Owner:
+        pass
+    import weakref
+    owner, x = Owner(), arange(4)
+    seen = weakref.ref(owner)
+    r = Recorder()
+    v = r.graph.input(x.ctypes.data, (4,), F32, None, owner)
+    y = r.neg(v)
+    launch = r.graph.flush((y,))
+    del owner, r
+    assert seen() is not None and np.array_equal(launch.array(0), x)
+    del launch
+    assert seen() is None
+
+
+def test_copies_and_avoided_copies_are_counted():
+    memory = arange(1000)
+    count = Counters()
+    r = Recorder("copies")
+    v = r.input(memory)
+    y = r.neg(v)
+    r.graph.flush((), ((y, memory.ctypes.data),))  # over its operand
+    assert (count.bytes_copied, count.copies) == (4000, 1)
+    count = Counters()
+    r = Recorder("views")
+    t = r.transpose(r.reshape(r.input(memory), shape=(10, 100)), attrs=(1, 0))
+    y = r.neg(t)
+    r.graph.flush((y,))
+    assert count.bytes_copied == 0 and count.copies_avoided == 2
+
+
+# ---- the log ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_log_names_results_and_their_lines(log):
+    _core.set_step(41)
+    r = Recorder("logged")
+    x = r.input(arange(8, 8), "parameter")
+    y = r.neg(x, name="y", place=place(300))
+    z = r.exp(y, name="z", place=place(301))
+    program = r.graph.flush((y, z)).program
+    events = {e["name"]: e for e in log()}
+    assert events[""]["cls"] == "parameter" and events[""]["address"] == r.array(x).ctypes.data
+    for name, value, instruction in (("y", y, 0), ("z", z, 1)):
+        e = events[name]
+        assert (e["bytes"], e["cls"], e["step"], e["program"], e["instruction"]) == (256, "activation", 41, program.id, instruction)
+        assert (e["place"], e["address"], e["freed"]) == (place(300 + instruction), r.array(value).ctypes.data, -1)
+    assert events["z"]["born"] == events["y"]["born"] + 1
+    r.graph.release((y,))
+    freed = {e["name"]: e["freed"] for e in log()}
+    assert freed["y"] >= events["z"]["born"] and freed["z"] == -1
+
+
+def test_the_log_has_the_workspace_in_its_order(log):
+    r = Recorder("workspace")
+    x = r.input(np.ones((300, 64), np.float32))
+    w = r.input(np.ones((64, 64), np.float32))
+    h = r.matmul(x, w, attrs=(0, 0), name="h", place=place(310))
+    total = r.sum(h, attrs=(0, 0), name="total")  # over rows: ends the area, so h is stored
+    y = r.sub(h, total)
+    r.graph.flush((y,))
+    workspace = [e for e in log() if e["cls"] == "workspace"]
+    assert {"h", "total"} <= {e["name"] for e in workspace}
+    h_event = next(e for e in workspace if e["name"] == "h")
+    assert h_event["bytes"] >= 300 * 64 * 4 and h_event["place"] == place(310)
+    for e in workspace:
+        assert e["born"] < e["freed"] and e["born_ns"] <= e["freed_ns"]
+
+
+def test_a_parameter_is_one_buffer_however_often_it_is_used(log):
+    w, x = arange(4), arange(4)
+    for _ in range(3):
+        r = Recorder("parameter")
+        y = r.add(r.input(w, "parameter"), r.input(x))
+        r.graph.flush((y,))
+        del r
+    events = log()
+    assert len([e for e in events if e["cls"] == "parameter"]) == 1
+    assert all(e["freed"] == -1 for e in events if e["cls"] == "parameter")
+    assert all(e["freed"] >= 0 for e in events if e["cls"] == "activation")
+
+
+def test_reuse_counts_how_often_an_address_was_handed_out(log):
+    for _ in range(4):
+        r = Recorder("reuse")
+        y = r.neg(r.input(arange(777)), name="y")
+        r.graph.flush((y,))
+        del r
+    events = [e for e in log() if e["name"] == "y"]
+    assert len({e["address"] for e in events}) == 1
+    assert [e["reuse"] for e in events] == sorted(e["reuse"] for e in events) and events[-1]["reuse"] - events[0]["reuse"] == 3
+
+
+def test_the_log_is_read_from_where_one_left_off(log):
+    def launch():
+        r = Recorder("since")
+        y = r.neg(r.input(arange(3)))
+        r.graph.flush((y,))
+    launch()
+    last = log()[-1]["id"]
+    launch()
+    assert [e["id"] for e in _core.memory_events(last + 1)] == list(range(last + 1, last + 3))
+    _core.memory_log(True)  # already on: goes on
+    assert log()[0]["id"] <= last
+    _core.memory_log(False)
+    _core.memory_log(True)
+    assert log() == []
+
+
+def test_the_log_is_bounded(log):
+    r = Recorder("bounded")
+    x = r.input(arange(2))
+    ys = [r.neg(x) for _ in range(1000)]
+    r.graph.flush(ys)
+    for _ in range(70):
+        r = Recorder("bounded")
+        x = r.input(arange(2))
+        r.graph.flush([r.neg(x) for _ in range(1000)])
+    assert len(log()) == 65536
+
+
+def test_a_forked_child_runs_on_its_own():
+    def run():
+        r = Recorder("forked")
+        x = r.input(np.full((400, 400), 0.5, np.float32))
+        y = r.sum(r.tanh(r.matmul(x, x, attrs=(0, 0))), attrs=(0, 0, 1))
+        program = r.graph.flush((y,)).program
+        return float(r.array(y)), program.id
+    expected, program = run()
+    _core.set_hook(program, 1, _core.HOOK_CAPTURE, 1)
+    try:
+        run()
+        for _ in range(5):
+            pid = os.fork()
+            if pid == 0:
+                _core.poll_events(10**6)
+                value, _ = run()
+                fd, ok = _core.event_fd(), value == expected
+                import select
+                for _ in range(100):
+                    if select.select([fd], [], [], 0.1)[0]:
+                        break
+                os._exit(0 if ok and _core.poll_events()[0]["kind"] == "capture" else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            assert run()[0] == expected
+    finally:
+        _core.clear_hooks()
+        _core.poll_events(10**6)
