@@ -19,7 +19,7 @@ def take(array: Array, index: Any) -> Array:
     parts = _expand(array, index if isinstance(index, tuple) else (index,))
     special = [i for i, part in enumerate(parts) if part is not None and not isinstance(part, slice)]
     if any(not _is_int(parts[i]) for i in special) and special != [*range(special[0], special[-1] + 1)]:
-        raise _error(UnsupportedError, array, "an index array and a number with a slice between them: index in two steps, as in x[1][:, [0, 3]]")
+        raise _error(UnsupportedError, array, "an index array and a number apart from it: index in two steps, as in x[1][:, [0, 3]]")
     starts: list[int] = []
     extents: list[int] = []
     shape: list[int] = []
