@@ -28,13 +28,13 @@ class Arguments {
   template <class T = void>
   T* array(size_t i, int64_t bytes) {
     Py_buffer& view = views_[i];
-    if (!view.obj && PyObject_GetBuffer(at(i).ptr(), &view, PyBUF_STRIDES) != 0 ) {
+    if (!view.obj && PyObject_GetBuffer(at(i).ptr(), &view, PyBUF_STRIDES) != 0) {
       PyErr_Clear();
       if (PyObject_GetBuffer(at(i).ptr(), &view, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
     }
     if (view.len < bytes)
-      throw nb::value_error(("argument " + std::to_string(i) + " holds " + std::to_string(view.len) + " bytes, the kernel needs " +
-                             std::to_string(bytes)).c_str());
+      throw nb::value_error(
+          ("argument " + std::to_string(i) + " holds " + std::to_string(view.len) + " bytes, the kernel needs " + std::to_string(bytes)).c_str());
     return static_cast<T*>(view.buf);
   }
 
@@ -215,14 +215,22 @@ struct Entry {
   nb::object (*call)(Call&);
 };
 constexpr Entry kEntries[] = {
-    {"unary", call_unary},           {"cast", call_cast},
-    {"binary", call_binary},         {"binary_vs", call_binary_vs},
-    {"binary_sv", call_binary_sv},   {"select", call_select},
-    {"reduce_row", call_reduce_row}, {"reduce_col", call_reduce_col},
-    {"stats", call_stats},           {"check", call_check},
-    {"copy_in", call_copy_in},       {"copy_out", call_copy_out},
-    {"fill", call_fill},             {"packed_b_bytes", call_packed_b_bytes},
-    {"pack_b", call_pack_b},         {"gemm", call_gemm},
+    {"unary", call_unary},
+    {"cast", call_cast},
+    {"binary", call_binary},
+    {"binary_vs", call_binary_vs},
+    {"binary_sv", call_binary_sv},
+    {"select", call_select},
+    {"reduce_row", call_reduce_row},
+    {"reduce_col", call_reduce_col},
+    {"stats", call_stats},
+    {"check", call_check},
+    {"copy_in", call_copy_in},
+    {"copy_out", call_copy_out},
+    {"fill", call_fill},
+    {"packed_b_bytes", call_packed_b_bytes},
+    {"pack_b", call_pack_b},
+    {"gemm", call_gemm},
     {"gemm_generic", call_gemm_generic},
 };
 

@@ -6,9 +6,15 @@
 namespace dvm::DVM_LEVEL {
 
 // Tags for the 16-bit floats, which have no arithmetic here, and for bool.
-struct Half { uint16_t bits; };
-struct Brain { uint16_t bits; };
-struct Bool { uint8_t byte; };
+struct Half {
+  uint16_t bits;
+};
+struct Brain {
+  uint16_t bits;
+};
+struct Bool {
+  uint8_t byte;
+};
 
 template <class From, class To>
 struct Cast {

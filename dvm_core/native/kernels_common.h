@@ -19,6 +19,7 @@
 
 // The iterations of the next loop do not depend on each other (in-place operands included).
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed"  // integer powers and calls of the C library have no vector form
 #define DVM_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define DVM_INDEPENDENT _Pragma("GCC ivdep")

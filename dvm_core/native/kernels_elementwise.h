@@ -8,25 +8,35 @@ namespace dvm::DVM_LEVEL {
 
 struct Add {
   template <class T>
-  static DVM_INLINE T of(T a, T b) { return T(a + b); }
+  static DVM_INLINE T of(T a, T b) {
+    return T(a + b);
+  }
 };
 struct Sub {
   template <class T>
-  static DVM_INLINE T of(T a, T b) { return T(a - b); }
+  static DVM_INLINE T of(T a, T b) {
+    return T(a - b);
+  }
 };
 struct Mul {
   template <class T>
-  static DVM_INLINE T of(T a, T b) { return T(a * b); }
+  static DVM_INLINE T of(T a, T b) {
+    return T(a * b);
+  }
 };
 
 // Also on vectors (reductions). NaN wins: if a is NaN the test holds, if b is NaN it does not.
 struct Maximum {
   template <class T>
-  static DVM_INLINE T of(T a, T b) { return ((a >= b) | (a != a)) ? a : b; }
+  static DVM_INLINE T of(T a, T b) {
+    return ((a >= b) | (a != a)) ? a : b;
+  }
 };
 struct Minimum {
   template <class T>
-  static DVM_INLINE T of(T a, T b) { return ((a <= b) | (a != a)) ? a : b; }
+  static DVM_INLINE T of(T a, T b) {
+    return ((a <= b) | (a != a)) ? a : b;
+  }
 };
 
 // Floats divide as IEEE says. Integers divide towards minus infinity; x / 0 = 0 and the one overflow, MIN / -1, wraps to MIN, so that
@@ -54,41 +64,67 @@ struct Div {
 
 template <class T>
 struct UnsignedOf;
-template <> struct UnsignedOf<int8_t> { using type = uint8_t; };
-template <> struct UnsignedOf<uint8_t> { using type = uint8_t; };
-template <> struct UnsignedOf<int32_t> { using type = uint32_t; };
-template <> struct UnsignedOf<int64_t> { using type = uint64_t; };
+template <>
+struct UnsignedOf<int8_t> {
+  using type = uint8_t;
+};
+template <>
+struct UnsignedOf<uint8_t> {
+  using type = uint8_t;
+};
+template <>
+struct UnsignedOf<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct UnsignedOf<int64_t> {
+  using type = uint64_t;
+};
 
 struct Sqrt {
   template <class T>
-  static DVM_INLINE T of(T a) { return square_root(a); }
+  static DVM_INLINE T of(T a) {
+    return square_root(a);
+  }
 };
 struct Rsqrt {
   template <class T>
-  static DVM_INLINE T of(T a) { return T(1) / square_root(a); }
+  static DVM_INLINE T of(T a) {
+    return T(1) / square_root(a);
+  }
 };
 struct Reciprocal {
   template <class T>
-  static DVM_INLINE T of(T a) { return T(1) / a; }
+  static DVM_INLINE T of(T a) {
+    return T(1) / a;
+  }
 };
 
 // The exponents that programs use most are cheaper by hand.
 struct Squared {
   template <class T>
-  static DVM_INLINE T of(T a) { return a * a; }
+  static DVM_INLINE T of(T a) {
+    return a * a;
+  }
 };
 struct Cubed {
   template <class T>
-  static DVM_INLINE T of(T a) { return a * a * a; }
+  static DVM_INLINE T of(T a) {
+    return a * a * a;
+  }
 };
 // Unlike sqrt, pow makes +0 of -0 and +infinity of -infinity.
 struct PowHalf {
   template <class T>
-  static DVM_INLINE T of(T a) { return a == -T(__builtin_inf()) ? -a : square_root(a + T(0)); }
+  static DVM_INLINE T of(T a) {
+    return a == -T(__builtin_inf()) ? -a : square_root(a + T(0));
+  }
 };
 struct PowMinusHalf {
   template <class T>
-  static DVM_INLINE T of(T a) { return T(1) / PowHalf::of(a); }
+  static DVM_INLINE T of(T a) {
+    return T(1) / PowHalf::of(a);
+  }
 };
 
 struct Pow {
@@ -125,7 +161,7 @@ void map_pow_rows(void* dst, const void* a, const void* s, int64_t rows, int64_t
   constexpr struct {
     T exponent;
     Unary loop;
-  } kEasy[] = {{T(2), map_unary<Squared, T>},     {T(3), map_unary<Cubed, T>},          {T(-1), map_unary<Reciprocal, T>},
+  } kEasy[] = {{T(2), map_unary<Squared, T>},   {T(3), map_unary<Cubed, T>},           {T(-1), map_unary<Reciprocal, T>},
                {T(0.5), map_unary<PowHalf, T>}, {T(-0.5), map_unary<PowMinusHalf, T>}, {T(1), copy<T>}};
   if (cols == 1) return map_binary<Pow, T>(dst, a, s, rows);
   for (int64_t r = 0; r < rows; ++r) {
@@ -143,27 +179,39 @@ void map_pow_rows(void* dst, const void* a, const void* s, int64_t rows, int64_t
 
 struct Equal {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) { return a == b; }
+  static DVM_INLINE uint8_t of(T a, T b) {
+    return a == b;
+  }
 };
 struct NotEqual {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) { return a != b; }
+  static DVM_INLINE uint8_t of(T a, T b) {
+    return a != b;
+  }
 };
 struct Less {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) { return a < b; }
+  static DVM_INLINE uint8_t of(T a, T b) {
+    return a < b;
+  }
 };
 struct LessEqual {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) { return a <= b; }
+  static DVM_INLINE uint8_t of(T a, T b) {
+    return a <= b;
+  }
 };
 struct Greater {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) { return a > b; }
+  static DVM_INLINE uint8_t of(T a, T b) {
+    return a > b;
+  }
 };
 struct GreaterEqual {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) { return a >= b; }
+  static DVM_INLINE uint8_t of(T a, T b) {
+    return a >= b;
+  }
 };
 
 // Bool bytes: any non-zero byte is true, results are 0 or 1.
@@ -179,7 +227,9 @@ struct LogicalNot {
 
 struct Neg {
   template <class T>
-  static DVM_INLINE T of(T a) { return T(-a); }
+  static DVM_INLINE T of(T a) {
+    return T(-a);
+  }
 };
 struct Abs {
   static DVM_INLINE float of(float a) { return __builtin_fabsf(a); }
@@ -197,7 +247,9 @@ struct IsFinite {
 // Integers are finite.
 struct True {
   template <class T>
-  static DVM_INLINE uint8_t of(T) { return 1; }
+  static DVM_INLINE uint8_t of(T) {
+    return 1;
+  }
 };
 
 // Rounding by the addition of 2**mantissa bits, which has a vector form at every level; larger values (and NaN) are integers already.
@@ -210,13 +262,15 @@ inline constexpr double kIntegral<double> = 4503599627370496.0;
 
 template <class T>
 DVM_INLINE T nearest(T a) {
+  constexpr T large = kIntegral<T>;
   const T m = Abs::of(a);
-  const T r = (m + kIntegral<T>) - kIntegral<T>;
-  return m < kIntegral<T> ? with_sign(r, a) : a;
+  return m < large ? with_sign((m + large) - large, a) : a;
 }
 struct Round {
   template <class T>
-  static DVM_INLINE T of(T a) { return nearest(a); }
+  static DVM_INLINE T of(T a) {
+    return nearest(a);
+  }
 };
 // The sign is put back because -0.3 rounds up to -0.
 struct Floor {

@@ -55,20 +55,21 @@ void micro_tile(const float* a, const float* b, int64_t panel_stride, int64_t k,
   constexpr int kWide = Vectors * Panels;
   Vf acc[Rows][kWide];
   DVM_UNROLL
-  for (int r = 0; r < Rows; ++r)
+  for (int r = 0; r < Rows; ++r) {
     DVM_UNROLL
     for (int v = 0; v < kWide; ++v) acc[r][v] = Vf{};
+  }
   for (int64_t i = 0; i < k; ++i) {
     Vf bv[kWide];
-    // Sixteen rows ahead, one cache line each: panels in the third-level cache stream 5 to 10 % faster, nearer ones lose nothing.
+    // Sixteen rows ahead, line by line: panels beyond the second-level cache stream up to 10 % faster, nearer ones lose nothing.
     DVM_UNROLL
-    for (int p = 0; p < Panels; ++p)
+    for (int p = 0; p < Panels; ++p) {
+      const float* row = b + p * panel_stride + i * kPanel;
       DVM_UNROLL
-      for (int v = 0; v < Vectors; v += 64 / int(sizeof(Vf))) __builtin_prefetch(b + p * panel_stride + (i + 16) * kPanel + v * kVf);
-    DVM_UNROLL
-    for (int p = 0; p < Panels; ++p)
+      for (int v = 0; v < Vectors; v += 64 / int(sizeof(Vf))) __builtin_prefetch(row + 16 * kPanel + v * kVf);
       DVM_UNROLL
-      for (int v = 0; v < Vectors; ++v) memcpy(&bv[p * Vectors + v], b + p * panel_stride + i * kPanel + v * kVf, sizeof(Vf));
+      for (int v = 0; v < Vectors; ++v) memcpy(&bv[p * Vectors + v], row + v * kVf, sizeof(Vf));
+    }
     DVM_UNROLL
     for (int r = 0; r < Rows; ++r) {
       const Vf av = a[r * kScratchRow + i] - Vf{};  // x - 0 is x: a plain broadcast
@@ -78,17 +79,18 @@ void micro_tile(const float* a, const float* b, int64_t panel_stride, int64_t k,
   }
   if (cols >= kWide * kVf) {
     DVM_UNROLL
-    for (int r = 0; r < Rows; ++r)
+    for (int r = 0; r < Rows; ++r) {
       DVM_UNROLL
       for (int v = 0; v < kWide; ++v) {
         float* to = c + r * ldc + v * kVf;
-        Vf old;
         if (add) {
-          memcpy(&old, to, sizeof(Vf));
-          acc[r][v] = old + acc[r][v];
+          Vf earlier;
+          memcpy(&earlier, to, sizeof(Vf));
+          acc[r][v] = earlier + acc[r][v];
         }
         memcpy(to, &acc[r][v], sizeof(Vf));
       }
+    }
     return;
   }
   DVM_UNROLL
@@ -126,9 +128,7 @@ DVM_INLINE void copy_a(float* to, const float* a, int64_t a_row, int64_t a_col, 
     for (int64_t r = 0; r < rows; ++r) memcpy(to + r * kScratchRow, a + r * a_row, size_t(k) * sizeof(float));
     return;
   }
-  if (a_row == 1) {
-    return transpose<float>(reinterpret_cast<char*>(to), kScratchRow * 4, reinterpret_cast<const char*>(a), a_col * 4, rows, k);
-  }
+  if (a_row == 1) return transpose<float>(reinterpret_cast<char*>(to), kScratchRow * 4, reinterpret_cast<const char*>(a), a_col * 4, rows, k);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = 0; i < k; ++i) to[r * kScratchRow + i] = a[r * a_row + i * a_col];
 }
@@ -146,8 +146,7 @@ void gemm_block(const GemmArgs& g, const float* a, int64_t row, int64_t rows, in
     for (int64_t t = 0, r = 0; t < tiles; ++t) {
       const int64_t some = (rows - r + tiles - t - 1) / (tiles - t);  // equal tiles, never 14 + 1
       float* c = g.c + (row + r) * g.ldc + j;
-      if (last >= Panels - 1)
-        Tiles<Vectors, Panels, MaxRows>::of_rows[some - 1](a + r * kScratchRow, b, panel_stride, k, c, g.ldc, add, g.n - j);
+      if (last >= Panels - 1) Tiles<Vectors, Panels, MaxRows>::of_rows[some - 1](a + r * kScratchRow, b, panel_stride, k, c, g.ldc, add, g.n - j);
       else
         for (int64_t p = 0; p <= last; ++p)
           Tiles<Vectors, 1, MaxRows>::of_rows[some - 1](a + r * kScratchRow, b + p * panel_stride, panel_stride, k, c + p * kPanel, g.ldc, add,
@@ -223,8 +222,8 @@ void gemm_plain(void* c, const void* a, const void* b, int64_t m, int64_t n, int
   }
 }
 
-inline void gemm_generic(void* c, const void* a, const void* b, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row,
-                         int64_t b_col, int64_t ldc, DType dtype) {
+inline void gemm_generic(void* c, const void* a, const void* b, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col,
+                         int64_t ldc, DType dtype) {
   switch (dtype) {
     case DType::kF32: return gemm_plain<float>(c, a, b, m, n, k, a_row, a_col, b_row, b_col, ldc);
     case DType::kF64: return gemm_plain<double>(c, a, b, m, n, k, a_row, a_col, b_row, b_col, ldc);

@@ -124,12 +124,16 @@ struct Identity<Minimum, T> {
 struct Any {
   static DVM_INLINE uint8_t of(uint8_t a, uint8_t b) { return (a | b) != 0; }
   template <class V>
-  static DVM_INLINE V of(V a, V b) { return a | b; }
+  static DVM_INLINE V of(V a, V b) {
+    return a | b;
+  }
 };
 struct All {
   static DVM_INLINE uint8_t of(uint8_t a, uint8_t b) { return (a != 0) & (b != 0); }
   template <class V>
-  static DVM_INLINE V of(V a, V b) { return V(((a != 0) & (b != 0)) & 1); }
+  static DVM_INLINE V of(V a, V b) {
+    return V(((a != 0) & (b != 0)) & 1);
+  }
 };
 template <>
 struct Identity<All, uint8_t> {

@@ -1,0 +1,137 @@
+"""Strided copies, fill and matrix products, at every SIMD level."""
+import numpy as np
+import pytest
+from kernel_calls import LEVELS, SIZES, call, same_bits
+
+from dvm_core import _core
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+VIEWS = {  # name: view of a (rows, cols) kind cut from a big array
+    "contiguous": lambda x: x[:37, :53], "transposed": lambda x: x[:53, :37].T, "every other column": lambda x: x[:20, ::2],
+    "backward": lambda x: x[10::-1, 30::-3],
+    "row broadcast": lambda x: np.broadcast_to(x[3], (9, x.shape[1])),
+    "column broadcast": lambda x: np.broadcast_to(x[:40, :1], (40, 23)),
+    "one element": lambda x: np.broadcast_to(x[5, 5], (7, 31)), "one column": lambda x: x[:, 3:4],
+    "one row": lambda x: x[3:4, ::5], "empty": lambda x: x[:0, :5],
+    "transposed and backward": lambda x: x[40::-1, :18].T, "big transpose": lambda x: x.T,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "float16"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_copy_from_and_to_strided_memory(name, dtype):
+    base = (np.arange(70 * 90) % 251).astype(dtype).reshape(70, 90)
+    view = VIEWS[name](base)
+    rows, cols = view.shape
+    for level in LEVELS:
+        packed = np.zeros(view.shape, dtype)
+        call(level, "copy_in", 0, dtype, packed, view, rows, cols, *view.strides)
+        assert np.array_equal(packed, view), level
+        if "broadcast" in name or name == "one element":
+            continue
+        target = np.zeros_like(base)
+        target_view, want = VIEWS[name](target), np.zeros_like(base)
+        call(level, "copy_out", 0, dtype, target_view, packed, rows, cols, *target_view.strides)
+        VIEWS[name](want)[...] = view
+        assert np.array_equal(target, want), level
+
+
+def test_fill():
+    for level in LEVELS:
+        for dtype in ("uint8", "float16", "int32", "float64"):
+            for n in SIZES:
+                x = np.zeros(n + 1, dtype)
+                call(level, "fill", 0, dtype, x, np.full(1, 3, dtype), n)
+                assert np.all(x[:n] == 3) and x[n] == 0
+
+
+# ---- matrix product ------------------------------------------------------------
+
+
+def gemm(level, a, b, ldc=None):
+    (m, k), n = a.shape, b.shape[1]
+    packed = np.full(_core.selftest_kernel(level, "packed_b_bytes", 0, 1, k, n) // 4 + 16, np.nan, np.float32)
+    call(level, "pack_b", 0, "float32", packed, b, k, n, b.strides[0] // 4, b.strides[1] // 4)
+    c = np.full((m, ldc or n), 99, np.float32)
+    call(level, "gemm", 0, "float32", c, a, packed, m, n, k, a.strides[0] // 4, a.strides[1] // 4, ldc or n)
+    assert np.all(c[:, n:] == 99), "wrote beyond the columns of the result"
+    return c[:, :n]
+
+
+def matrix(rows, cols, layout="rows", seed=0):
+    shape = {"rows": (rows, cols), "transposed": (cols, rows), "strided": (rows, 2 * cols)}[layout]
+    x = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    return x.T if layout == "transposed" else x[:, ::2] if layout == "strided" else x
+
+
+SHAPES = [(0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 1), (1, 7, 33), (1, 600, 300), (2, 5, 31), (5, 513, 64), (6, 64, 65), (7, 100, 32),
+          (12, 31, 96), (13, 512, 97), (15, 1025, 33), (33, 70, 130), (100, 64, 1), (169, 40, 50), (200, 530, 40)]
+
+
+@pytest.mark.parametrize("layout", ["rows", "transposed", "strided"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_gemm(shape, layout):
+    m, k, n = shape
+    a, b = matrix(m, k, layout, 1), matrix(k, n, layout, 2)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    bound = (k + 2) * 2.0**-24 * (np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64))
+    for level in LEVELS:
+        got = gemm(level, a, b, ldc=n + 3)
+        assert np.all(np.abs(got - exact) <= bound), level
+        assert same_bits(got, gemm(level, np.ascontiguousarray(a), np.ascontiguousarray(b))), (level, "strides changed the bits")
+
+
+@pytest.mark.skipif("avx512" not in LEVELS, reason="needs two levels with fused multiply-add")
+def test_gemm_has_the_same_bits_with_avx2_and_avx512():
+    for m, k, n in SHAPES:
+        a, b = matrix(m, k), matrix(k, n)
+        assert same_bits(gemm("avx2", a, b), gemm("avx512", a, b)), (m, k, n)
+
+
+def test_gemm_element_does_not_depend_on_the_rows_and_columns_around_it():
+    a, b = matrix(190, 1100), matrix(1100, 100)
+    for level in LEVELS:
+        whole = gemm(level, a, b)
+        for begin, end in ((0, 1), (1, 3), (3, 9), (4, 16), (17, 50), (100, 190), (189, 190)):
+            assert same_bits(gemm(level, a[begin:end], b), whole[begin:end]), (level, begin, end)
+        for begin, end in ((0, 32), (32, 100), (96, 100), (64, 65)):
+            assert same_bits(gemm(level, a, b[:, begin:end]), whole[:, begin:end]), (level, begin, end)
+
+
+def test_gemm_order_is_one_sum_over_k_in_blocks_of_512():
+    """Emulated in extended precision, where the product of two floats is exact: each step rounds once, like a fused multiply-add."""
+    a, b = matrix(3, 1100), matrix(1100, 5)
+    total = None
+    for begin in range(0, 1100, 512):
+        block = np.zeros((3, 5), np.float32)
+        for i in range(begin, min(begin + 512, 1100)):
+            block = (block.astype(np.longdouble) + np.outer(a[:, i].astype(np.longdouble), b[i].astype(np.longdouble))).astype(np.float32)
+        total = block if total is None else total + block
+    for level in LEVELS:
+        if level != "baseline":
+            assert same_bits(gemm(level, a, b), total), level
+
+
+def test_gemm_passes_nan_and_infinity_on():
+    a, b = np.ones((4, 40), np.float32), np.ones((40, 40), np.float32)
+    a[1, 3], a[2, 5], b[0, 7] = np.nan, np.inf, -np.inf
+    for level in LEVELS:
+        got = gemm(level, a, b)
+        assert np.isnan(got[1]).all() and np.isnan(got[2, 7]) and got[0, 7] == -np.inf and np.all(np.delete(got[2], 7) == np.inf)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_generic_matrix_product(dtype):
+    rng = np.random.default_rng(0)
+    for m, k, n in ((0, 2, 3), (2, 0, 3), (1, 1, 1), (5, 17, 9), (20, 33, 40)):
+        for transpose in (False, True):
+            a, b = rng.integers(-50, 50, (m, k)).astype(dtype), rng.integers(-50, 50, (k, n)).astype(dtype)
+            if transpose:
+                a, b = np.asfortranarray(a), np.asfortranarray(b)
+            item = a.itemsize
+            for level in LEVELS:
+                c = np.full((m, n + 1), 9, dtype)
+                strides = [s // item for s in (*a.strides, *b.strides)]
+                call(level, "gemm_generic", 0, dtype, c, a, b, m, n, k, *strides, n + 1)
+                assert np.array_equal(c[:, :n], a @ b) and np.all(c[:, n] == 9)
