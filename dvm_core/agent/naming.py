@@ -59,6 +59,32 @@ def attribute(owner: Any, name: str) -> Any:
     return None
 
 
+def parameters(variables: dict[str, Any], most: int = 5000) -> Iterator[tuple[str, Any]]:
+    """(path, tensor) of the parameters of all models that a frame can name, such as `net.fc1.weight`."""
+    # What was named first comes first: the model before the optimizer that holds its parameters as well.
+    todo = [(name, value) for name, value in reversed(variables.items()) if _children(value)]
+    seen: set[int] = set()
+    while todo and len(seen) < most:
+        path, owner = todo.pop()
+        if id(owner) in seen:
+            continue
+        seen.add(id(owner))
+        for children in _children(owner):
+            for name, child in list(children.items()):
+                if _children(child):
+                    todo.append((f"{path}.{name}", child))
+                elif child is not None:
+                    yield f"{path}.{name}", child
+
+
+def _children(owner: Any) -> list[dict[str, Any]]:
+    try:
+        own = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return []
+    return [own[name] for name in _CHILDREN if isinstance(own.get(name), dict)] if type(own) is dict else []
+
+
 def chains(tree: Any, variables: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """(text, value) of the names and `a.b.c` chains in an expression's tree that start at one of the variables."""
     for node in ast.walk(tree):

@@ -75,7 +75,7 @@ class Session:
 
     @staticmethod
     def active_capture() -> Any:
-        return capture.active()
+        return capture.launching()
 
     @staticmethod
     def captures(ident: int) -> list[Any]:

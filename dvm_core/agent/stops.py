@@ -166,6 +166,7 @@ class Stops:
             return None
         capture = captures[-1]
         capture.flush_all()
+        capture.inspected = True
         self._session.references.clear()
         self.current = Stop(self._next_epoch(), ident, CaptureView(capture, self._session.texts, frame), joined=True)
         return self.frame(self.current)

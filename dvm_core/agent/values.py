@@ -94,8 +94,9 @@ def summary(code: int, shape: tuple[int, ...], stats: dict[str, Any] | None, arr
         return f"{words[0]}  {texts(array, code, 0, 1)[0]}"
     if array is not None and array.size == 0:
         return f"{words[0]}  no elements"
-    if stats:
+    if stats and stats.get("finite", 1):
         words += [f"{name} {figure(stats[name])}" for name in ("min", "max", "mean", "std") if name in stats]
+    if stats:
         words += [f"{label} {stats[key]}" for key, label in (("nan", "NaN"), ("pos_inf", "+Inf"), ("neg_inf", "-Inf")) if stats.get(key)]
     return "  ".join(words)
 

@@ -96,19 +96,34 @@ class LaunchView:
         return found[:_MOST_LISTED]
 
     def _input_names(self) -> dict[int, str]:
-        """Inputs by the Python variables that hold them: the same memory is the same tensor."""
+        """Names of inputs, which the program itself does not know."""
         if not hasattr(self, "_names"):
             self._names: dict[int, str] = {}
-            held = {}
-            for name, value in _tensor_variables(self.python, self.capture, self.texts):
-                array = self.capture.graph.array(value)
-                if array is not None:
-                    held.setdefault((array.__array_interface__["data"][0], array.shape), name)
+            held: dict[tuple[Any, ...], str] = {}
+            for name, value in self._named_values():
+                key = _memory(self.capture.graph.array(value))
+                if key is not None:
+                    held.setdefault(key, name)
             for local in range(len(self.inputs)):
-                array = self.launch.array(local)
-                if array is not None and (key := (array.__array_interface__["data"][0], array.shape)) in held:
+                key = _memory(self.launch.array(local))
+                if key in held:
                     self._names[local] = held[key]
         return self._names
+
+    def _named_values(self) -> Iterator[tuple[str, int]]:
+        """(name, value of the graph) by all that knows names: Python's variables, the graph's earlier programs, the models in sight."""
+        if self.capture is None:
+            return
+        yield from _tensor_variables(self.python, self.capture, self.texts)
+        graph = self.capture.graph
+        made = [value for value in range(graph.size()) if graph.opcode(value)]
+        names = naming.of_places([graph.place(value) for value in made])
+        yield from ((name, made[index]) for index, name in sorted(names.items(), reverse=True))
+        for name, thing in naming.parameters(plain_locals(self.python)):
+            value = _found(self.capture, thing)
+            if value is not None:
+                yield name, value
+        yield from ((name, value) for value in range(graph.size()) if (name := self.capture.name_of(value)))
 
 
 class CaptureView:
@@ -185,6 +200,11 @@ class CaptureView:
         made = bool(self.graph.opcode(value))
         return Tensor(name, self.graph.dtype(value), tuple(self.graph.shape(value)), lambda: self.graph.array(value),
                       place(self.graph.place(value)) if made else None, cls="activation" if made else "input", extra={"value": value})
+
+
+def _memory(array: np.ndarray | None) -> tuple[Any, ...] | None:
+    """The same memory in the same shape is the same tensor."""
+    return None if array is None or not array.size else (array.__array_interface__["data"][0], array.shape)
 
 
 def _tensor_variables(frame: FrameType | None, capture: Any, texts: Texts) -> Iterator[tuple[str, int]]:

@@ -1,7 +1,9 @@
 """The active captures of every thread: what is recording right now, for the front ends, the debugger and hot reload."""
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ class Capture:
     """One call of a captured function while it records. A front end subclasses it and says how its tensors are found and filled."""
 
     front_end = ""  # "mindspore", "array"
+    inspected = False  # a debugger has shown its tensors, and may hold them longer than the program would
     mode = "stream"  # "stream": the Python body runs on every call; "graph": a trace is replayed without it
 
     def __init__(self, graph: Graph, function: str, step: int) -> None:
@@ -28,9 +31,14 @@ class Capture:
         """The graph's value id of a framework tensor, None if this capture does not know it."""
         raise NotImplementedError
 
+    def name_of(self, value: int) -> str:
+        """The framework's own name for an input, such as a parameter's; "" if it has none."""
+        return ""
+
 
 class _Top(threading.local):
     capture: Capture | None = None  # innermost one of this thread
+    replayed: Capture | None = None
 
 
 _top = _Top()
@@ -41,6 +49,21 @@ _lock = threading.Lock()
 def active() -> Capture | None:
     """The innermost capture of the calling thread."""
     return _top.capture
+
+
+@contextlib.contextmanager
+def replaying(capture: Capture) -> Iterator[None]:
+    """Inside, the calling thread runs more of this capture's graph after its call has ended: its backward program."""
+    before, _top.replayed = _top.replayed, capture
+    try:
+        yield
+    finally:
+        _top.replayed = before
+
+
+def launching() -> Capture | None:
+    """The capture whose graph the calling thread is running: the active one, or the one whose backward program it is."""
+    return _top.capture or _top.replayed
 
 
 def captures() -> dict[int, list[Capture]]:

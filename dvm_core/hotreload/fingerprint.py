@@ -41,18 +41,22 @@ def launches(programs: Iterable[Any]) -> dict[int, int]:
     return {p.id: p.launches for p in programs}
 
 
-def patched(before: dict[int, Fingerprint], at_swap: dict[int, int], programs: Iterable[Any]) -> tuple[int, int]:
+def patched(before: dict[int, Fingerprint], at_swap: dict[int, int], programs: Iterable[Any],
+            in_use: dict[str, set[int]]) -> tuple[int, int]:
     """(instructions that differ, instructions in all) over the programs launched since the swap.
 
-    A program that is new is compared with the program of the same name it has most in common with."""
+    Each is compared with the program that ran in its place: of the same name, in use before, and with most in common. in_use: name -> ids
+    launched by the trial before this one; brought up to date here."""
     changed = total = 0
-    for program in programs:
-        if program.launches <= at_swap.get(program.id, 0):
-            continue
+    launched = [program for program in programs if program.launches > at_swap.get(program.id, 0)]
+    for program in launched:
         now = of(program)
-        candidates = [before[now.id]] if now.id in before else [b for b in before.values() if b.name == now.name]
+        known = [before[number] for number in in_use.get(now.name, ()) if number in before]
+        known = known or ([before[now.id]] if now.id in before else [b for b in before.values() if b.name == now.name])
         total += len(now.hashes)
-        changed += len(now.hashes) - max((_common(now.hashes, b.hashes) for b in candidates), default=0)
+        changed += len(now.hashes) - max((_common(now.hashes, b.hashes) for b in known), default=0)
+    for name in {program.name for program in launched}:
+        in_use[name] = {program.id for program in launched if program.name == name}
     return changed, total
 
 

@@ -144,6 +144,9 @@ def _running(old: Source, live: Live, plan: Plan) -> None:
     """Says which changed functions have a call on a stack: that call ends with the code it began with."""
     changed = {edit.key for edit in plan.edits if edit.verdict == APPLY}
     keys = {definition.code: definition.key for definition in old.functions if definition.code is not None}
+    for key in sorted(changed):
+        if key.rpartition(".")[2] in ("__init__", "__post_init__", "__new__"):
+            plan.notes.append(f"`{key}` has run for the objects that exist: they keep what it made")
     running = live.running()
     for function in live.functions:
         key = keys.get(function.__code__)

@@ -98,7 +98,7 @@ class Reloader:
             if not meaningful:
                 return Report(report.UNCHANGED, job.path, reasons=plan.notes)
             plan.notes.append("nothing of it exists in the running program yet; what is made from now on has it")
-        transaction = Transaction(self.host, job.path, (old.text, new.text), plan, job.started, needs_trial=meaningful)
+        transaction = Transaction(self.host, self.book, job.path, (old.text, new.text), plan, job.started, needs_trial=meaningful)
         answer = self._carry_out(job, transaction)
         if self.book.get(job.path) is new.text:
             self._sources[job.path] = new
@@ -163,17 +163,10 @@ class Reloader:
         return self._settle(job, transaction)
 
     def _settle(self, job: Job, transaction: Transaction) -> Report:
-        before, after = transaction.texts
-
-        def kept() -> None:
-            self.book.put(transaction.path, after)
-            self._done.append(transaction)
-
         def failed() -> None:
-            self.book.put(transaction.path, before)
             self._done = [other for other in self._done if other is not transaction]
 
-        transaction.settle(kept, failed)
+        transaction.settle(lambda: self._done.append(transaction), failed)
         transaction.finish()
         if transaction.state == TRIAL:  # no call came yet: what the first one shows is news
             self._make_thread(lambda: self._watch_trial(transaction)).start()
@@ -211,7 +204,7 @@ class Reloader:
         self._done = [done for done in kept if done not in undone]
         job.path = last.path
         plan = planning.Plan([], Patch([assignment for done in undone for assignment in done.plan.patch.inverse().assignments]))
-        transaction = Transaction(self.host, last.path, (undone[0].texts[1], last.texts[0]), plan, job.started, needs_trial=True)
+        transaction = Transaction(self.host, self.book, last.path, (undone[0].texts[1], last.texts[0]), plan, job.started, needs_trial=True)
         answer = self._carry_out(job, transaction)
         if transaction.state == FAILED:
             self._done = kept

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from . import fingerprint, plan, report
 from .live import Live
 from .report import Report
+from .sources import SourceBook
 
 
 class Boundary(Protocol):
@@ -37,6 +38,7 @@ class Host:
         self.step = step  # number of the last outermost captured call
         self.stopped = stopped  # whether the user looks at a stop
         self.capturing = capturing  # whether a captured call is running
+        self.in_use: dict[str, set[int]] = {}  # programs that the last trial launched, by name
         self.swapped = swapped  # called with the path after code of that file was swapped or put back
 
 
@@ -46,8 +48,9 @@ QUEUED, TRIAL, IN_FORCE, FAILED, WITHDRAWN = "queued", "trial", "in force", "fai
 class Transaction:
     """Applies one plan. Its callbacks run on the training thread, the rest on the reload thread."""
 
-    def __init__(self, host: Host, path: str, texts: tuple[str, str], prepared: plan.Plan, started: float, needs_trial: bool) -> None:
-        self.host, self.path, self.texts, self.plan = host, path, texts, prepared
+    def __init__(self, host: Host, book: SourceBook, path: str, texts: tuple[str, str], prepared: plan.Plan, started: float,
+                 needs_trial: bool) -> None:
+        self.host, self.book, self.path, self.texts, self.plan = host, book, path, texts, prepared
         self.started, self.needs_trial = started, needs_trial
         self.state = QUEUED
         self.step = 0
@@ -57,6 +60,7 @@ class Transaction:
         self.changed = threading.Condition()
         self._before = fingerprint.snapshot(host.programs()) if needs_trial else {}
         self._at_swap: dict[int, int] = {}
+        self._count: tuple[int, int] | None = None
 
     def queue(self) -> None:
         self.host.boundary.at_next_call(self._begin)
@@ -90,6 +94,7 @@ class Transaction:
             self._become(FAILED)
             return
         self.step = step
+        self.book.put(self.path, self.texts[1])
         self._at_swap = fingerprint.launches(self.host.programs()) if self.needs_trial else {}
         if self.needs_trial:
             self.host.boundary.trial(self._take_back)
@@ -102,6 +107,7 @@ class Transaction:
 
     def _take_back(self, error: BaseException) -> None:
         self.plan.patch.revert()
+        self.book.put(self.path, self.texts[0])
         self.error = error
         self._become(FAILED)
 
@@ -137,6 +143,11 @@ class Transaction:
         linecache.checkcache(self.path)
         self.host.swapped(self.path)
 
+    def _counted(self) -> tuple[int, int]:
+        if self._count is None:
+            self._count = fingerprint.patched(self._before, self._at_swap, self.host.programs(), self.host.in_use)
+        return self._count
+
     def report(self) -> Report:
         """The answer as things stand."""
         if self.state == FAILED:
@@ -148,7 +159,7 @@ class Transaction:
         if not self.needs_trial:
             answer.outcome = report.UNCHANGED
         elif self.state == IN_FORCE:
-            answer.patched, answer.total = fingerprint.patched(self._before, self._at_swap, self.host.programs())
+            answer.patched, answer.total = self._counted()
         elif self.state == QUEUED:
             answer.pending, answer.step = True, self.host.step() + 1
         return answer

@@ -156,6 +156,12 @@ def test_undo(adapter, training):
     assert adapter.request("undoReload")["outcome"] == "unchanged"
 
 
+def test_an_old_program_that_comes_back_is_compared_with_the_one_it_replaces(adapter, training):
+    adapter.request("reload", path=training.save("y = s - 0.5", "y = s + 0.5"))
+    answer = adapter.request("reload", path=training.save("y = s + 0.5", "y = s - 0.5"))
+    assert (answer["outcome"], answer["instructionsPatched"], answer["instructionsTotal"]) == ("applied", 1, 3)
+
+
 def test_text_that_is_not_saved_yet(adapter, training):
     answer = adapter.request("reload", path=str(training.path), text=MODEL.replace("x * 2.0", "x * 5.0"))
     assert answer["outcome"] == "applied" and training.settled() == 6

@@ -58,7 +58,7 @@ def run(model, times=1):
 
 
 def test_a_watched_variable_sends_its_statistics(adapter, model):
-    answer = adapter.request("watch", expression="h", what="stats", everyN=1, name="h")
+    answer = adapter.request("watch", expression="h", path=model.__file__, what="stats", everyN=1, name="h")
     assert (answer["matched"], answer["message"]) == ([], "waits for a captured function to make h")
     reference = run(model)
     snapshot = adapter.event("snapshot")

@@ -1,0 +1,6 @@
+class Layer:
+    def __init__(self):
+        self.width = 8
+
+
+layer = Layer()
