@@ -34,7 +34,7 @@ def size(count: float) -> str:
     raise AssertionError
 
 
-def _nice_ticks(top: float, most: int = 5) -> list[float]:
+def _nice_ticks(top: float, most: int = 6) -> list[float]:
     """Round byte values from 0 up to `top`: powers of two times 1, 2 or 4, so that labels stay short."""
     step = 1.0
     while top / step > most:
@@ -207,7 +207,8 @@ def _step_marks(line: Timeline, scale: _Scale) -> str:
             continue
         if len(first) > 1:
             out.append(f'<line class="step" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM + 4}"/>')
-        out.append(f'<text x="{x + 2:.1f}" y="{HEIGHT - BOTTOM + 14}">step {step:,}</text>')
+        if x + 58 < WIDTH:
+            out.append(f'<text x="{x + 2:.1f}" y="{HEIGHT - BOTTOM + 14}">step {step:,}</text>')
         free = x + 58
     return "".join(out)
 

@@ -62,7 +62,7 @@ class Stops:
         """debugpy's `stopped`: Python's own, or the second half of a stop of the VM."""
         session = self._session
         thread = body.get("threadId", 0)
-        self._python_thread = thread
+        self._python_thread = thread if self.current is None else self._python_thread
         if self.current is not None and self.current.vm is not None and not self.current.python:
             # The VM's stop was announced without Python, which has arrived now: no second stop, other frames.
             self.current.python, self.current.thread = True, thread
@@ -79,6 +79,8 @@ class Stops:
                     event, self._coming = self._coming, None
                     await self._announce_vm(event, thread, python=True)
                     return
+                if any(event.get("thread") == ident for event in self._queued):
+                    return  # the client looks at another thread's stop; this one comes next
         finally:
             self._merging = False
         if self._coming is not None:  # another thread's: that one comes next
@@ -206,7 +208,7 @@ class Stops:
         return True
 
     async def _announce_queued(self, event: Message) -> None:
-        # The thread suspended itself in pydevd when it stopped, without an event of its own: debugpy tells about one thread only.
+        # The thread suspended itself in pydevd when it stopped: which of debugpy's threads it is has to be found out.
         thread = self._python_thread
         for number in await self._threads():
             if await self.ident_of(number) == event.get("thread"):

@@ -153,6 +153,8 @@ def figure(value: Any) -> str:
         value = number(value)
     except Exception:
         return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "+Inf" if value > 0 else "−Inf"
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 

@@ -1,4 +1,6 @@
 """Stops of two engines as one: the tensor line on top, steps to whom they belong, everything exactly once. With a fake agent."""
+import time
+
 import pytest
 import some
 from conftest import PROGRAMS, line_of
@@ -161,6 +163,36 @@ def test_disconnect_at_a_vm_stop_ends_everything(session):
     session.stopped()
     session.request("disconnect", timeout=6)
     session.process.wait(5)
+
+
+def test_a_stop_of_the_vm_while_python_is_looked_at_comes_next_and_nothing_runs_in_between(session):
+    print_line = line_of(FAKE, "main goes on")
+    session.start(FAKE, args=["1", "--thread", "--second"], at=lambda client: client.set_breakpoints(str(FAKE), [
+        {"line": LINE, "mode": "backward"}, print_line]))
+    main = session.stopped(reason="breakpoint", hitBreakpointIds=[2])["threadId"]
+    assert session.stack(main)[0]["line"] == print_line
+    time.sleep(1.5)  # the other thread's program stops meanwhile
+    assert stops(session) == ["breakpoint"]
+    session.go_on(main)
+    body = session.stopped(reason="breakpoint", hitBreakpointIds=[1])
+    assert body["threadId"] != main
+    assert session.stack(body["threadId"])[0]["name"] == "backward of h = x * 2"
+    assert session.stack(main)[0]["line"] == print_line and "main goes on" not in session.printed()
+    session.go_on(body["threadId"])
+    session.run_out()
+    assert "main goes on" in session.printed() and len(stops(session)) == 2
+
+
+def test_a_stop_of_the_vm_is_announced_even_if_python_takes_long_to_stand(session):
+    session.start(FAKE, args=["1", "0", "--late"], at=lambda client: client.set_breakpoints(str(FAKE), [{"line": LINE, "mode": "backward"}]))
+    session.stopped(reason="breakpoint", threadId=1)
+    assert session.request("stackTrace", threadId=1) == {"stackFrames": [some.with_items(name="backward of h = x * 2")], "totalFrames": 1}
+    assert list(session.scopes(session.stack(1)[0]["id"])) == ["Tensors"]
+    assert session.event("invalidated")["body"] == {"areas": ["stacks"], "threadId": 1}
+    assert [frame["name"] for frame in session.stack(1)][2:] == ["train", "<module>"]
+    session.go_on()
+    session.run_out()
+    assert stops(session) == ["breakpoint"]
 
 
 @pytest.mark.parametrize("mode, forward, backward", [("forward", True, False), ("backward", False, True), ("both", True, True)])

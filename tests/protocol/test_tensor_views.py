@@ -43,7 +43,7 @@ def test_statistics_are_lazy_and_open_into_figures(stopped):
     statistics = stopped.variables(stopped.tensors[0]["variablesReference"])[4]
     assert statistics["presentationHint"]["lazy"] is True
     (line,) = stopped.variables(statistics["variablesReference"])
-    assert line["value"] == "min 0  max 2.75  mean nan  std inf  elements 12  finite 11  zeros 1  NaN 1"
+    assert line["value"] == "min 0  max 2.75  mean NaN  std +Inf  elements 12  finite 11  zeros 1  NaN 1"
     figures = {v["name"]: v["value"] for v in stopped.variables(line["variablesReference"])}
     assert figures["elements"] == "12" and figures["−Inf"] == "0"
 

@@ -6,6 +6,7 @@ import os
 import struct
 import sys
 import threading
+import time
 
 import dvm_wire
 
@@ -192,7 +193,13 @@ class FakeAgent:
         self.gone.clear()
         self.thread = threading.get_ident()
         text = "1 of 12 elements, first at [0, 3]" if reason in ("nan", "inf") else ""
+        if "--second" in sys.argv:
+            # Untraced, as the real engine's native code is: pydevd cannot stop this thread before it stops itself.
+            sys.settrace(None)
+            time.sleep(1)
         self.send(ev="vmstop", epoch=1, reason=reason, bp=ids, thread=self.thread, FRAME=self.frame(self.stopped_at, True), text=text)
+        if "--late" in sys.argv:
+            time.sleep(1.5)
         suspend(sys._getframe(1))
         self.gone.wait(10)
 

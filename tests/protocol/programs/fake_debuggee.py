@@ -29,6 +29,9 @@ agent.ready.wait(5)
 if "--thread" in sys.argv:
     worker = threading.Thread(target=train, args=(int(sys.argv[1]), 0.01), name="trainer")
     worker.start()
+    if "--second" in sys.argv:
+        time.sleep(0.3)
+        print("main goes on")
     worker.join()
 else:
     print("total", train(int(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 0.0))

@@ -1,0 +1,99 @@
+"""What is announced is served, and what is served needs what it says."""
+import dvm_adapter.session  # noqa: F401 - declares all requests
+import pytest
+from dvm_adapter import addresses, config
+from dvm_adapter.errors import RequestError
+from dvm_adapter.evaluate import is_harmless
+from dvm_adapter.references import FIRST, References
+from dvm_adapter.registry import Needs, capabilities, request, requests
+
+# capability of the protocol -> the request that stands behind it
+SERVED_BY = {
+    "supportsConfigurationDoneRequest": "configurationDone", "supportsFunctionBreakpoints": "setFunctionBreakpoints",
+    "supportsSetVariable": "setVariable", "supportsSetExpression": "setExpression", "supportsGotoTargetsRequest": "gotoTargets",
+    "supportsStepInTargetsRequest": "stepInTargets", "supportsCompletionsRequest": "completions", "supportsModulesRequest": "modules",
+    "supportsExceptionInfoRequest": "exceptionInfo", "supportsLoadedSourcesRequest": "loadedSources", "supportsTerminateRequest": "terminate",
+    "supportsReadMemoryRequest": "readMemory", "supportsDisassembleRequest": "disassemble", "supportsCancelRequest": "cancel",
+    "supportsInstructionBreakpoints": "setInstructionBreakpoints", "supportsRestartRequest": "restart", "supportsRestartFrame": "restartFrame",
+    "supportsStepBack": "stepBack", "supportsDataBreakpoints": "setDataBreakpoints", "supportsWriteMemoryRequest": "writeMemory",
+    "supportsTerminateThreadsRequest": "terminateThreads", "supportsBreakpointLocationsRequest": "breakpointLocations",
+}
+
+
+def test_every_announced_request_is_served_and_the_others_are_not_announced():
+    for capability, command in SERVED_BY.items():
+        assert (capability in capabilities) == (command in requests), capability
+
+
+def test_debugpys_spelling_and_inventions_are_not_announced():
+    assert capabilities["supportTerminateDebuggee"] is True
+    assert not {"supportsTerminateDebuggee", "supportsDebuggerProperties", "supportsRestartRequest"} & capabilities.keys()
+
+
+def test_the_contracts_requests_are_there():
+    for name in ("status", "watch", "unwatch", "tensor", "memory", "programs", "program", "reload", "undoReload", "device", "export"):
+        assert f"dvm/{name}" in requests
+    assert [f["filter"] for f in capabilities["exceptionBreakpointFilters"]] == ["raised", "uncaught", "userUnhandled", "nan", "inf"]
+    assert [m["mode"] for m in capabilities["breakpointModes"]] == ["forward", "backward", "both"]
+
+
+def test_declaring_twice_is_a_mistake():
+    with pytest.raises(ValueError, match="declared twice"):
+        request("threads", needs=Needs.NOTHING)(requests["threads"].handler)
+    with pytest.raises(ValueError, match="declared twice"):
+        request("other", supportsCancelRequest=True)(requests["threads"].handler)
+
+
+def test_addresses_sort_like_instructions_and_come_back():
+    texts = [addresses.address(program, index) for program in (1, 2, 300) for index in (-70_000, -1, 0, 1, 65_000)]
+    assert texts == sorted(texts) and len(set(texts)) == len(texts)
+    assert addresses.parse(addresses.address(300, -5)) == (300, -5)
+    assert addresses.parse(addresses.address(3, 7), -2) == (3, 5)
+    for wrong in ("", None, "x", "-0x5", "0x12"):
+        with pytest.raises(RequestError):
+            addresses.parse(wrong)
+
+
+def test_references_die_with_their_stop_and_are_never_given_out_twice():
+    references = References()
+    first = references.add("a")
+    assert first == FIRST and references.get(first, str) == "a"
+    with pytest.raises(RequestError, match="no such"):
+        references.get(first + 1, str)
+    with pytest.raises(RequestError, match="no such"):
+        references.get(first, int)
+    references.clear()
+    with pytest.raises(RequestError, match="earlier stop"):
+        references.get(first, object)
+    assert references.add("b") == first + 1
+    for wrong in (None, "1", -1, 0):
+        with pytest.raises(RequestError, match="no such"):
+            references.get(wrong, object)
+
+
+@pytest.mark.parametrize("text, harmless", [("a.b[0:2, c]", True), ("-a + b * 2 if c else d", True), ("f()", False), ("(a := 1)", False),
+                                            ("[x for x in y]", False), ("lambda: 0", False), ("a = 1", False), ("", False), ("f'{g()}'", False),
+                                            ("await x", False), ("(" * 500, False)])
+def test_what_a_hover_may_contain(text, harmless):
+    assert is_harmless(text) is harmless
+
+
+def test_settings_have_defaults_and_limits():
+    assert config.read_settings(None) == {"device": "cpu", "capture": "breakpoint", "sampleEvery": 100, "snapshotMaxBytes": 1 << 20,
+                                          "snapshotTimeoutMs": 100, "hotReload": "onSave"}
+    assert config.read_settings({"hotReload": "off"})["hotReload"] == "off"
+    for wrong in ({"hotReload": "on"}, {"sampleEvery": True}, {"sampleEvery": "3"}, {"snapshotMaxBytes": -1}, {"other": 1}, [1]):
+        with pytest.raises(RequestError):
+            config.read_settings(wrong)
+
+
+def test_what_goes_to_debugpy_is_its_own_and_never_its_reload():
+    launch = config.Config.read("launch", {"program": "x.py", "pythonPath": "/py", "autoReload": {"enable": True}, "dvm": {}, "env": {"A": "1"}})
+    sent = config.for_debugpy(launch, config.environment_for(launch, "127.0.0.1:5", "secret"))
+    assert sent["autoReload"] == {"enable": False} and "dvm" not in sent and sent["python"] == ["/py"] and sent["type"] == "python"
+    assert sent["env"] == {"A": "1", "DVM_AGENT": "127.0.0.1:5", "DVM_TOKEN": "secret", "DVM_LAUNCHED": "1", "DVM_DEVICE": "cpu"}
+    attach = config.Config.read("attach", {"connect": {"port": "77"}})
+    assert attach.connect == ("127.0.0.1", 77) and "env" not in config.for_debugpy(attach, {"DVM_AGENT": "x"})
+    for wrong in ({}, {"connect": {"port": 0}}, {"connect": 5}, {"connect": {"host": "h"}}):
+        with pytest.raises(RequestError):
+            config.Config.read("attach", wrong)

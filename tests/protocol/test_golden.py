@@ -1,0 +1,44 @@
+"""Whole conversations, as stored texts: a change of behaviour is a diff to read."""
+import golden
+from conftest import PROGRAMS, line_of
+
+FAKE = PROGRAMS / "fake_debuggee.py"
+LINE = line_of(FAKE, "h = x * 2")
+PATHS = {str(PROGRAMS): "<programs>"}
+
+
+def finish(session, name):
+    session.run_out()
+    session.close()
+    golden.check(name, golden.conversation(session.log_file, PATHS))
+
+
+def test_a_forward_stop_from_beginning_to_end(session):
+    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]))
+    session.stopped()
+    frame = session.stack(1)[0]["id"]
+    x = session.variables(session.scopes(frame)["Tensors"]["variablesReference"])[0]
+    children = {child["name"]: child for child in session.variables(x["variablesReference"])}
+    session.variables(children["statistics"]["variablesReference"])
+    session.variables(children["values"]["variablesReference"], filter="indexed", start=0, count=2)
+    session.request("evaluate", expression="x", frameId=frame, context="hover")
+    session.refusal("evaluate", expression="nothing", frameId=frame, context="watch")
+    session.refusal("setVariable", variablesReference=x["variablesReference"], name="shape", value="1")
+    session.set_breakpoints(str(FAKE), [])
+    session.go_on()
+    finish(session, "forward_stop")
+
+
+def test_a_backward_stop_and_steps_of_the_vm(session):
+    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [{"line": LINE, "mode": "backward"}]))
+    session.event("breakpoint")
+    session.stopped()
+    session.stack(1, startFrame=0, levels=2)
+    session.request("next", threadId=1, granularity="instruction")
+    session.stopped()
+    session.stack(1, startFrame=0, levels=1)
+    session.request("stepOut", threadId=1)
+    session.stopped()
+    session.stack(1, startFrame=0, levels=1)
+    session.go_on()
+    finish(session, "backward_stop")
