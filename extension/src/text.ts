@@ -90,11 +90,12 @@ export function statText(s: Stats, backward: boolean): string {
 }
 
 /**
- * The one-line summary of a tensor, shorter: `f32[32,64] min -3.2 max 4.1 mean 0.02 std 1.1` → `f32[32,64] μ 0.02 σ 1.1`. What it says
+ * The one-line summary of a tensor, shorter: `f32[32,64]  min -3.2  max 4.1  mean 0.02  std 1.1` → `f32[32,64] μ 0.02 σ 1.1`. What it says
  * of NaN and infinities stays. A text of another form is given back as it is.
  */
 export const inlineSummary = (summary: string): string =>
   summary
+    .replace(/\s+/g, ' ')
     .replace(/ min \S+ max \S+(?= mean )/, '')
     .replace(/ mean (\S+)/, ' μ $1')
     .replace(/ std (\S+)/, ' σ $1');

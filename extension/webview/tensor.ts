@@ -27,10 +27,8 @@ function show({ tensor, slice, reason, history, step, lastStats }: TensorMessage
   byId('past').hidden = history.length < 2;
   if (history.length > 1) drawLine(byId('line'), history);
   byId('pastTitle').textContent = step === undefined ? 'History' : `History to step ${count(step)}`;
-  if (reason || !tensor) {
-    byId('note').textContent = reason ?? '';
-    return;
-  }
+  if (reason) byId('note').textContent = reason;
+  if (!tensor) return;
   const made = tensor.place ? `made at ${tensor.place.path.split(/[\\/]/).at(-1)}:${tensor.place.line}` : '';
   byId('note').textContent = placeholderReason(tensor) || made;
   const values = tensor.data === undefined ? undefined : decode(tensor.data, tensor.dtype);

@@ -62,14 +62,14 @@ const callStack = () =>
   wb.page
     .locator('.debug-call-stack .monaco-list-row')
     .evaluateAll((rows) => rows.map((r) => r.innerText.replace(/\s+/g, ' ').trim()));
-const watchRow = (name) => wb.page.locator('.pane .monaco-list-row[aria-label^="' + name + ',"]').first();
+const watchView = wb.page.locator('.pane').filter({ has: wb.page.locator('.pane-header', { hasText: /^Tensor Watch/i }) });
+const watchRow = (name) => watchView.locator(`.monaco-list-row[aria-label^="${name},"]`).first();
 const statusItem = (pattern) =>
   until(`status bar ${pattern}`, async () => (await wb.statusBar()).find((s) => pattern.test(s)), 30000);
 
 try {
   await station('breakpoint in the gutter', async () => {
     await wb.openFile(MODEL);
-    await wb.command('View: Close Panel').catch(() => {});
     await wb.page.keyboard.press('Control+G');
     await wb.accept(String(line));
     await wb.toggleBreakpoint(MODEL, line);
@@ -91,7 +91,7 @@ try {
   await station('variables', async () => {
     await wb.expandVariable('Tensors');
     const q = await until('the tensor q', async () => (await wb.variables()).find((v) => v.name === 'q' && v.value));
-    assert.match(q.value, /^f32\[32,4,8,16\] min \S+ max \S+ mean \S+ std \S+/);
+    assert.match(q.value, /^f32\[32,4,8,16\]\s+min \S+\s+max \S+\s+mean \S+\s+std \S+/);
     await until('inline values', async () => /scores: f32\[32,4,8,8\] μ/.test(await wb.lineText(MODEL, line - 1)));
     await wb.expandVariable('q');
     const names = await until('the fixed children of q', async () => {
@@ -103,13 +103,13 @@ try {
 
   await station('disassembly', async () => {
     await wb.openDisassembly();
-    const rows = await wb.disassembly();
-    const current = rows.find((r) => r.current);
-    assert.match(current.text, /DIV|MUL/, `the current instruction is ${current.text}`);
-    assert.ok(
-      rows.some((r) => /MATMUL/.test(r.text)),
-      'no matrix product near the current instruction',
-    );
+    const rows = await until('instructions', async () => {
+      const found = await wb.disassembly();
+      return found.some((r) => /%\d+ = /.test(r.text)) ? found : undefined;
+    });
+    // The line is about to run: what came before it is recorded, up to the product it divides.
+    const current = rows.findIndex((r) => r.current);
+    assert.match(rows[current - 1]?.text ?? '', /MATMUL/, `before the current instruction: ${rows[current - 1]?.text}`);
   });
   await wb.command('View: Close Editor');
 

@@ -136,7 +136,8 @@ class Adapter:
         modes = [{"mode": m, "label": m, "appliesTo": ["source"]} for m in ("forward", "backward", "both")]
         return {
             "supportsConfigurationDoneRequest": True, "supportsDisassembleRequest": True, "supportsSteppingGranularity": True,
-            "supportsInstructionBreakpoints": True, "supportsEvaluateForHovers": True, "supportsReadMemoryRequest": True, "breakpointModes": modes,
+            "supportsInstructionBreakpoints": True, "supportsEvaluateForHovers": True, "supportsReadMemoryRequest": True,
+            "breakpointModes": modes,
             "exceptionBreakpointFilters": [{"filter": f, "label": f"First {f}"} for f in ("nan", "inf")],
         }, lambda: self.event("initialized")  # fmt: skip
 
@@ -180,8 +181,8 @@ class Adapter:
 
     def summary(self, name):
         shape, values = self.values(name)
-        stats = stats_of(values)
-        return f"f32[{','.join(map(str, shape))}] min {stats['min']:.3g} max {stats['max']:.3g} mean {stats['mean']:.3g} std {stats['std']:.3g}"
+        figures = {name: f"{value:.3g}" for name, value in stats_of(values).items() if name in ("min", "max", "mean", "std")}
+        return "  ".join([f"f32[{','.join(map(str, shape))}]", *(f"{name} {figures[name]}" for name in ("min", "max", "mean", "std"))])
 
     def on_variables(self, arguments):
         reference = arguments["variablesReference"]
@@ -275,7 +276,7 @@ class Adapter:
 
     def on_dvm_programs(self, _):
         made = {
-            "name": "Net.construct",
+            "name": "train_step",
             "backward": False,
             "launches": self.step,
             "instructions": 5,
@@ -283,11 +284,11 @@ class Adapter:
             "file": self.path,
             "line": 4,
         }
-        return {"programs": [{"id": 1, **made}, {"id": 2, **made, "name": "Net.construct backward", "backward": True}]}
+        return {"programs": [{"id": 1, **made}, {"id": 2, **made, "name": "train_step", "backward": True}]}
 
     def on_dvm_program(self, arguments):
-        text = "\n".join(f"%{i} = {t}  ; line {4 + i}" for i, t in enumerate(INSTRUCTIONS))
-        lines = [{"line": i + 2, "file": self.path, "sourceLine": 4 + i, "instruction": i, "area": 0} for i in range(len(INSTRUCTIONS))]
+        text = "\n".join(f"%{i} = {t}  ; line {7 + i}" for i, t in enumerate(INSTRUCTIONS))
+        lines = [{"line": i + 2, "file": self.path, "sourceLine": 7 + i, "instruction": i, "area": 0} for i in range(len(INSTRUCTIONS))]
         return {"text": f"program {arguments['id']} level {arguments['level']}\n{text}\n", "lineMap": lines}
 
     def on_dvm_memory(self, _):

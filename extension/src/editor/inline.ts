@@ -3,7 +3,7 @@ import * as vscode from 'vscode';
 import { log, messageOf } from '../log';
 import type { Sessions } from '../sessions';
 import { inlineSummary } from '../text';
-import { expressionAt, namesIn } from './names';
+import { assignedIn, expressionAt, namesIn } from './names';
 
 interface Variable {
   name: string;
@@ -44,10 +44,16 @@ export class InlineValues implements vscode.InlineValuesProvider {
     const last = Math.min(context.stoppedLocation.end.line, document.lineCount - 1);
     const first = Math.max(functionStart(document, last), viewPort.start.line - 1, last - LINES_ABOVE, 0);
     const found: vscode.InlineValue[] = [];
+    const shown = new Set<string>();
     for (let line = first; line <= last && !token.isCancellationRequested; line++) {
-      for (const name of namesIn(document.lineAt(line).text)) {
-        const text = values.get(name.text);
-        if (text !== undefined) found.push(new vscode.InlineValueText(new vscode.Range(line, name.start, line, name.end), text));
+      const { text } = document.lineAt(line);
+      const assigned = assignedIn(text);
+      for (const name of namesIn(text)) {
+        const value = values.get(name.text);
+        // A name is shown where it is made and on the line of the stop; else only once.
+        if (value === undefined || (shown.has(name.text) && line !== last && !assigned.has(name.text))) continue;
+        shown.add(name.text);
+        found.push(new vscode.InlineValueText(new vscode.Range(line, name.start, line, name.end), value));
       }
     }
     return found;

@@ -55,6 +55,17 @@ export function namesIn(line: string): Name[] {
   return [...found.values()];
 }
 
+/** Names a line gives a value: left of its `=`, loop variables, `as` names. */
+export function assignedIn(line: string): Set<string> {
+  const code = codeOnly(line);
+  const loop = /\bfor\s+(.+?)\s+in\b/.exec(code)?.[1] ?? '';
+  const as = /\bas\s+(.+?):\s*$/.exec(code)?.[1] ?? '';
+  const equals = [...code.matchAll(/(?<![=!<>:])=(?!=)/g)].find((m) => !insideBrackets(code.slice(0, m.index)))?.index ?? 0;
+  // `x: int = 1` and `x @= w` end in an annotation or the operator.
+  const target = code.slice(0, equals).replace(/:.*$|[-+*/@%&|^<>]+$/, '');
+  return new Set([loop, as, target].flatMap((part) => namesIn(part).map((n) => n.text)));
+}
+
 const parentOf = (dotted: string): string => dotted.slice(0, Math.max(0, dotted.lastIndexOf('.')));
 
 const insideBrackets = (before: string): boolean =>

@@ -97,7 +97,7 @@ export class StatusBar implements vscode.Disposable {
   private draw(): void {
     if (!this.sessions.all().length) return;
     const { device = 'cpu', rank, step, programs, launches, selectorHitRate } = this.status;
-    const where = rank === undefined || rank === null ? '' : ` · rank ${rank}`;
+    const where = rank && this.sessions.all().length > 1 ? ` · rank ${rank}` : '';
     this.device.text = `$(circuit-board) ${device}${where}${step === undefined ? '' : ` · step ${count(step)}`}`;
     const facts = [
       `device ${device}`,

@@ -1,5 +1,4 @@
 // Programs as read-only text: graph, tensor instructions or tile code, with the way back to the Python line (F12, Ctrl+click).
-import path from 'node:path';
 import * as vscode from 'vscode';
 import { guarded } from '../log';
 import type { Level, ProgramInfo, ProgramText } from '../protocol';
@@ -140,18 +139,28 @@ export class ProgramLenses implements vscode.CodeLensProvider, vscode.Disposable
 
   provideCodeLenses(document: vscode.TextDocument): vscode.CodeLens[] {
     if (!vscode.workspace.getConfiguration('dvm', document.uri).get<boolean>('codeLens', true)) return [];
-    const here = this.programs.filter((p) => p.file && path.normalize(p.file) === document.uri.fsPath && p.line);
-    return here.map((p) => {
-      const line = definitionLine(document, Math.min(p.line ?? 1, document.lineCount) - 1, p.name);
-      const title = `${p.backward ? '⟲ ' : ''}${programFacts(p)}`;
-      const tooltip = `Program ${p.id} of ${p.name}: open its listing`;
-      return new vscode.CodeLens(new vscode.Range(line, 0, line, 0), {
-        title,
-        tooltip,
-        command: 'dvm.program.open',
-        arguments: [p.id, p.name, 'graph'],
-      });
+    const names = new Set(this.programs.map((p) => p.name));
+    return [...names].flatMap((name) => {
+      const line = capturedLine(document, name);
+      return line === undefined
+        ? []
+        : this.lensesOf(name).map((command) => new vscode.CodeLens(new vscode.Range(line, 0, line, 0), command));
     });
+  }
+
+  /** The forward and the backward program that ran most; the rest, such as those cut at a breakpoint, behind one more lens. */
+  private lensesOf(name: string): vscode.Command[] {
+    const named = this.programs.filter((p) => p.name === name).sort((a, b) => b.launches - a.launches);
+    const main = [named.find((p) => !p.backward), named.find((p) => p.backward)].filter((p) => p !== undefined);
+    const commands: vscode.Command[] = main.map((p) => ({
+      title: `${p.backward ? '⟲ ' : ''}${programFacts(p)}`,
+      tooltip: `Program ${p.id}: open its listing`,
+      command: 'dvm.program.open',
+      arguments: [p.id, p.name, 'graph'],
+    }));
+    const rest = named.length - main.length;
+    if (rest > 0) commands.push({ title: `${rest} more program${rest === 1 ? '' : 's'}`, command: 'dvm.programs' });
+    return commands;
   }
 
   dispose(): void {
@@ -159,10 +168,14 @@ export class ProgramLenses implements vscode.CodeLensProvider, vscode.Disposable
   }
 }
 
-/** The `def` a program was captured from: at its line or the nearest one above it. */
-function definitionLine(document: vscode.TextDocument, line: number, name: string): number {
-  const last = name.split(/[.\s]/).at(-1) ?? name;
-  for (let at = line; at >= 0; at--)
-    if (new RegExp(`^\\s*(async\\s+)?def\\s+${last.replace(/\W/g, '')}\\b`).test(document.lineAt(at).text)) return at;
-  return line;
+/** Line of the `def` a program was captured from, in this document: the one of that name with a capturing decorator. */
+export function capturedLine(document: vscode.TextDocument, name: string): number | undefined {
+  const last = name.split(/[.\s]/).at(-1)?.replace(/\W/g, '') ?? '';
+  const definition = new RegExp(`^\\s*(async\\s+)?def\\s+${last}\\b`);
+  for (let line = 0; line < document.lineCount; line++) {
+    if (!last || !definition.test(document.lineAt(line).text)) continue;
+    for (let at = line - 1; at >= 0 && /^\s*@/.test(document.lineAt(at).text); at--)
+      if (/\b(jit|kernel)\b/.test(document.lineAt(at).text)) return line;
+  }
+  return undefined;
 }

@@ -65,7 +65,8 @@ export class TensorViews implements vscode.Disposable {
       }),
       model.onSnapshot(({ key, snapshot }) => {
         const page = [...this.pages.values()].find((p) => p.target.watch === key);
-        if (page?.panel.visible) void this.post(page, { tensor: snapshot });
+        // A sample of statistics alone moves the history; the values shown stay.
+        if (page?.panel.visible) void this.post(page, snapshot.data || snapshot.placeholder ? { tensor: snapshot } : {});
       }),
     ];
   }
@@ -85,10 +86,10 @@ export class TensorViews implements vscode.Disposable {
     const page = { panel, target };
     this.pages.set(target.name, page);
     // Copying values costs more than statistics: only while someone looks.
-    if (target.watch !== undefined) void this.model.setWhat(target.watch, 'values');
+    if (target.watch !== undefined) void this.model.setValues(target.watch, true);
     panel.onDidDispose(() => {
       this.pages.delete(target.name);
-      if (target.watch !== undefined) void this.model.setWhat(target.watch, 'stats');
+      if (target.watch !== undefined) void this.model.setValues(target.watch, false);
     });
     panel.webview.onDidReceiveMessage((message: SliceMessage | { ready: true }) =>
       this.draw(page, 'slice' in message ? message.slice : undefined),

@@ -7,19 +7,21 @@ import type { Sessions } from '../sessions';
 import { Series, type Definition } from './series';
 
 const STATE = 'dvm.watches';
+const WHAT = ['stats', 'values'] as const;
+type What = (typeof WHAT)[number];
 
 export class WatchModel implements vscode.Disposable {
   private definitions: Definition[];
   /** Series by session id, then by definition key. The last ended session's stay, so its history can still be read. */
   private readonly series = new Map<string, Map<string, Series>>();
-  /** Adapter's watch ids: session id → watch id → definition key. */
-  private readonly ids = new Map<string, Map<number, string>>();
+  /** The adapter's watches: session id → watch id → what it is. */
+  private readonly ids = new Map<string, Map<number, { key: string; what: What }>>();
   private lastSession: string | undefined;
   private timer: NodeJS.Timeout | undefined;
   private readonly disposables: vscode.Disposable[] = [];
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly snapshots = new vscode.EventEmitter<{ key: string; snapshot: Snapshot }>();
-  /** Definitions whose values are wanted, not their statistics alone. */
+  /** Definitions whose values are wanted beside their statistics. */
   private readonly values = new Set<string>();
   /** Something to show has changed; at most ten times a second. */
   readonly onChanged = this.changed.event;
@@ -61,9 +63,9 @@ export class WatchModel implements vscode.Disposable {
     return session === undefined ? undefined : this.series.get(session)?.get(key);
   }
 
-  /** The adapter's id of a watch in a session, for dvm/tensor. */
+  /** The adapter's id of a watch of values in a session, for dvm/tensor. */
   watchId(key: string, session: vscode.DebugSession): number | undefined {
-    for (const [id, k] of this.ids.get(session.id) ?? []) if (k === key) return id;
+    for (const [id, watch] of this.ids.get(session.id) ?? []) if (watch.key === key && watch.what === 'values') return id;
     return undefined;
   }
 
@@ -90,9 +92,9 @@ export class WatchModel implements vscode.Disposable {
     for (const key of keys) await this.renew(key);
   }
 
-  /** Asks for values too, or for statistics alone again: what an open tensor page needs. */
-  async setWhat(key: string, what: 'stats' | 'values'): Promise<void> {
-    if (what === 'values') this.values.add(key);
+  /** Asks for values beside statistics, or for statistics alone again: what an open tensor page needs. */
+  async setValues(key: string, wanted: boolean): Promise<void> {
+    if (wanted) this.values.add(key);
     else this.values.delete(key);
     await this.renew(key);
   }
@@ -118,13 +120,14 @@ export class WatchModel implements vscode.Disposable {
     const { expression, path, line, everyN } = definition;
     const place = path === undefined ? {} : { path, line };
     try {
-      const what = this.values.has(definition.key) ? 'values' : 'stats';
-      const args = { expression, ...place, what, everyN, name: expression };
-      const answer = await this.sessions.request<WatchAnswer>('dvm/watch', args, session);
-      series.error = undefined;
-      series.message = answer.message;
-      const ids = this.ids.get(session.id) ?? new Map<number, string>();
-      this.ids.set(session.id, ids.set(answer.watchId, definition.key));
+      for (const what of this.values.has(definition.key) ? WHAT : WHAT.slice(0, 1)) {
+        const args = { expression, ...place, what, everyN, name: expression };
+        const answer = await this.sessions.request<WatchAnswer>('dvm/watch', args, session);
+        series.error = undefined;
+        series.message = answer.message;
+        const ids = this.ids.get(session.id) ?? new Map<number, { key: string; what: What }>();
+        this.ids.set(session.id, ids.set(answer.watchId, { key: definition.key, what }));
+      }
     } catch (error) {
       series.error = messageOf(error);
       log.warn(`watch ${expression}: ${series.error}`);
@@ -134,28 +137,30 @@ export class WatchModel implements vscode.Disposable {
 
   private async unwatch(key: string): Promise<void> {
     for (const session of this.sessions.all()) {
-      const watchId = this.watchId(key, session);
-      if (watchId === undefined) continue;
-      this.ids.get(session.id)?.delete(watchId);
-      try {
-        await this.sessions.request('dvm/unwatch', { watchId }, session);
-      } catch (error) {
-        log.warn(`unwatch: ${messageOf(error)}`);
+      const ids = this.ids.get(session.id);
+      for (const [watchId, watch] of ids ?? []) {
+        if (watch.key !== key) continue;
+        ids?.delete(watchId);
+        try {
+          await this.sessions.request('dvm/unwatch', { watchId }, session);
+        } catch (error) {
+          log.warn(`unwatch: ${messageOf(error)}`);
+        }
       }
     }
   }
 
   private receive(session: string, snapshot: Snapshot): void {
-    const key = this.ids.get(session)?.get(snapshot.watchId);
-    if (key === undefined) return;
-    this.seriesIn(session, key).add(snapshot);
-    if (session === this.sessions.current()?.id) this.snapshots.fire({ key, snapshot });
+    const watch = this.ids.get(session)?.get(snapshot.watchId);
+    if (!watch) return;
+    if (watch.what === 'stats') this.seriesIn(session, watch.key).add(snapshot);
+    if (session === this.sessions.current()?.id) this.snapshots.fire({ key: watch.key, snapshot });
     this.changeSoon();
   }
 
   /** A watch set before the program had loaded its tensor engine is refused later, by a notice. */
   private refused(session: string, notice: Notice): void {
-    const key = notice.watchId === undefined ? undefined : this.ids.get(session)?.get(notice.watchId);
+    const key = notice.watchId === undefined ? undefined : this.ids.get(session)?.get(notice.watchId)?.key;
     if (key === undefined) return;
     this.seriesIn(session, key).error = notice.text;
     this.changeSoon();

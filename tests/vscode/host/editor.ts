@@ -6,11 +6,11 @@ import { api, started, stoppedAt, trainFile, until } from './session';
 
 export const editor: Tests = {
   'inline values: tensors by their summary, short locals by their value, nothing else': async () => {
-    await stoppedAt(7);
+    await stoppedAt(10);
     const { sessions } = await api();
     const document = await vscode.workspace.openTextDocument(trainFile());
     const view = new vscode.Range(0, 0, document.lineCount, 0);
-    const stoppedLocation = new vscode.Range(6, 0, 6, 0);
+    const stoppedLocation = new vscode.Range(9, 0, 9, 0);
     const token = new vscode.CancellationTokenSource().token;
     const values = await new InlineValues(sessions).provideInlineValues(document, view, { frameId: 1, stoppedLocation }, token);
     const texts = values.map((v) => [
@@ -18,36 +18,35 @@ export const editor: Tests = {
       (v as vscode.InlineValueText).text.replace(/-?\d+\.\d+(e-\d+)?/g, '…'),
     ]);
     assert.deepEqual(texts, [
-      [4, 'step = 5'],
-      [5, 'step = 5'],
-      [6, 'h: f32[4,3] μ … σ …'],
-      [7, 'scores: f32[2,4,3] μ … σ …'],
-      [7, 'h: f32[4,3] μ … σ …'],
+      [7, 'step = 5'],
+      [9, 'h: f32[4,3] μ … σ …'],
+      [10, 'scores: f32[2,4,3] μ … σ …'],
+      [10, 'h: f32[4,3] μ … σ …'],
     ]);
   },
 
   'a hover expression is the name under the mouse, only in our sessions': async () => {
     const document = await vscode.workspace.openTextDocument(trainFile());
-    const at = new vscode.Position(6, 14);
+    const at = new vscode.Position(9, 14);
     assert.equal(new HoverExpressions().provideEvaluatableExpression(document, at), undefined);
-    await stoppedAt(7);
+    await stoppedAt(10);
     assert.equal(new HoverExpressions().provideEvaluatableExpression(document, at)?.expression, 'h');
   },
 
   'a lens above the captured function says how it is fused': async () => {
-    await stoppedAt(7);
+    await stoppedAt(10);
     const lenses = await until('lenses', async () => {
       const found = await vscode.commands.executeCommand<vscode.CodeLens[]>('vscode.executeCodeLensProvider', trainFile());
       return found.some((l) => l.command?.command === 'dvm.program.open') ? found : undefined;
     });
     const [first, second] = lenses.map((l) => [l.range.start.line + 1, l.command?.title]);
-    assert.deepEqual(first, [4, '2 areas · 5 instructions · 5 launches']);
-    assert.deepEqual(second, [4, '⟲ 2 areas · 5 instructions · 5 launches · backward']);
+    assert.deepEqual(first, [7, '2 areas · 5 instructions · 5 launches']);
+    assert.deepEqual(second, [7, '⟲ 2 areas · 5 instructions · 5 launches · backward']);
   },
 
   'the run state follows stops and continues': async () => {
     const { sessions } = await api();
-    const session = await stoppedAt(7);
+    const session = await stoppedAt(10);
     assert.equal(sessions.isStopped(session), true);
     vscode.debug.removeBreakpoints(vscode.debug.breakpoints);
     await vscode.commands.executeCommand('workbench.action.debug.continue');

@@ -23,7 +23,7 @@ const problems = (): vscode.Diagnostic[] => vscode.languages.getDiagnostics(trai
 
 export const reload: Tests = {
   'Reload Now reports what was applied, and Undo takes it back': async () => {
-    await stoppedAt(7);
+    await stoppedAt(10);
     await vscode.window.showTextDocument(trainFile());
     await vscode.commands.executeCommand('dvm.reload');
     await until('the report', async () => /# Hot reload: applied[^]*3 of 41 instructions patched/.test(await page()));
@@ -40,7 +40,7 @@ export const reload: Tests = {
     await edited(change, async () => {
       await vscode.commands.executeCommand('dvm.reload');
       const [problem] = await until('the problem', () => (problems().length ? problems() : undefined));
-      assert.equal(problem?.range.start.line, 6);
+      assert.equal(problem?.range.start.line, 9);
       assert.match(problem?.message ?? '', /Hot reload refused: .*would change from \[4, 3\] to \[4, 5\]/);
       await until('the page', async () => /runs on with the code it had/.test(await page()));
     });

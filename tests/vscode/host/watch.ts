@@ -99,24 +99,24 @@ export const watch: Tests = {
 
   'a variable is watched at the line of its frame': async () => {
     const { watches } = await api();
-    await stoppedAt(7);
+    await stoppedAt(10);
     await vscode.commands.executeCommand('dvm.watch.addVariable', { variable: { name: 'h', evaluateName: 'h' } });
     const [definition] = watches.all();
-    assert.deepEqual([definition?.expression, definition?.path, definition?.line], ['h', trainFile().fsPath, 7]);
+    assert.deepEqual([definition?.expression, definition?.path, definition?.line], ['h', trainFile().fsPath, 10]);
   },
 
   'the name at the cursor is watched at its line; a selection as it is': async () => {
     const { watches } = await api();
     const editor = await vscode.window.showTextDocument(trainFile());
-    editor.selection = new vscode.Selection(6, 14, 6, 14);
+    editor.selection = new vscode.Selection(9, 14, 9, 14);
     await vscode.commands.executeCommand('dvm.watch.addSelection');
-    editor.selection = new vscode.Selection(6, 13, 6, 21);
+    editor.selection = new vscode.Selection(9, 13, 9, 21);
     await vscode.commands.executeCommand('dvm.watch.addSelection');
     assert.deepEqual(
       watches.all().map((d) => [d.expression, d.line]),
       [
-        ['h', 7],
-        ['h * rate', 7],
+        ['h', 10],
+        ['h * rate', 10],
       ],
     );
   },
@@ -124,7 +124,7 @@ export const watch: Tests = {
   'a watch for the clipboard has all digits': async () => {
     const { watches, watchTree } = await api();
     await watches.add({ expression: 'h' });
-    await stoppedAt(7);
+    await stoppedAt(10);
     await until('samples', () => watches.seriesOf(watches.all()[0]?.key ?? '')?.last);
     await vscode.commands.executeCommand('dvm.watch.copy', watchTree.getChildren()[0]);
     const text = await vscode.env.clipboard.readText();

@@ -33,13 +33,13 @@ export class Workbench {
 
   /** Opens the palette with `text` typed in it and waits for its rows. */
   async #palette(key, text) {
-    const { page } = this;
+    // Anything that takes the focus closes it: open it again until the text stays.
     await until('the quick input', async () => {
-      if (!(await this.quickInput.count())) await page.keyboard.press(key);
-      await this.quickInput.locator('input').first().waitFor({ timeout: 1500 });
-      return true;
+      if (!(await this.quickInput.count())) await this.page.keyboard.press(key);
+      const input = this.quickInput.locator('input').first();
+      await input.fill(text, { timeout: 1500 });
+      return (await input.inputValue({ timeout: 500 })) === text;
     });
-    await this.quickInput.locator('input').first().fill(text);
   }
 
   /** Runs a command by its palette label, e.g. 'Debug: Start Debugging'. */

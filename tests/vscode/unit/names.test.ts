@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { expressionAt, namesIn } from '../../../extension/src/editor/names';
+import { assignedIn, expressionAt, namesIn } from '../../../extension/src/editor/names';
 
 const names = (line: string): string[] => namesIn(line).map((n) => n.text);
 
@@ -27,4 +27,16 @@ test('a hover takes the dotted name up to the word under it', () => {
   assert.equal(expressionAt(line, 5)?.text, 'self');
   assert.equal(expressionAt(line, 24), undefined);
   assert.equal(expressionAt('for i in range(3):', 1), undefined);
+});
+
+test('names a line gives a value', () => {
+  const assigned = (line: string): string[] => [...assignedIn(line)];
+  assert.deepEqual(assigned('batch, rows = x.shape'), ['batch', 'rows']);
+  assert.deepEqual(assigned('h = f(x, axis=1)'), ['h']);
+  assert.deepEqual(assigned('h: Tensor = x == y'), ['h']);
+  assert.deepEqual(assigned('t @= w'), ['t']);
+  assert.deepEqual(assigned('for i, x in enumerate(xs):'), ['i', 'x']);
+  assert.deepEqual(assigned('with open(p) as f:'), ['f']);
+  assert.deepEqual(assigned('f(x, axis=1)'), []);
+  assert.deepEqual(assigned('assert a == b <= c'), []);
 });
