@@ -1,6 +1,7 @@
 """Why a numeric check stopped: which elements are not numbers, and what they were made from."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from . import values
 from .tensors import Tensor
 
 _CLASS = {code: letter for _, code, letter, *_ in _core.OPS}
-_WORDS = {"nan": ("NaN", np.isnan), "inf": ("infinity", np.isinf)}
+_WORDS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {"nan": ("NaN", np.isnan), "inf": ("infinity", np.isinf)}
 _MOST_NAMED = 4  # operands whose values are told
 
 

@@ -17,13 +17,11 @@ class Assignment:
     write: Callable[[Any], None]
     new: Any
     old: Any = MISSING
-    code_of: FunctionType | None = None  # the function, if this sets its code
 
 
 def attribute(function: FunctionType, name: str, value: Any) -> Assignment:
     """`__code__`, `__defaults__`, `__kwdefaults__` or `__doc__` of a function."""
-    return Assignment(lambda: getattr(function, name), lambda new: setattr(function, name, new), value,
-                      code_of=function if name == "__code__" else None)
+    return Assignment(lambda: getattr(function, name), lambda new: setattr(function, name, new), value)
 
 
 def item(names: dict[str, Any], name: str, value: Any) -> Assignment:
@@ -95,4 +93,4 @@ class Patch:
 
     def inverse(self) -> Patch:
         """The patch that undoes this one as a transaction of its own. Only while this one is in force."""
-        return Patch([Assignment(a.read, a.write, a.old, code_of=a.code_of) for a in reversed(self.assignments[:self.applied])])
+        return Patch([Assignment(a.read, a.write, a.old) for a in reversed(self.assignments[:self.applied])])

@@ -149,7 +149,7 @@ def _running(old: Source, live: Live, plan: Plan) -> None:
             plan.notes.append(f"`{key}` has run for the objects that exist: they keep what it made")
     running = live.running()
     for function in live.functions:
-        key = keys.get(function.__code__)
-        if key in changed and id(function.__code__) in running:
-            changed.discard(key)
-            plan.notes.append(f"`{key}` is running: that call goes on with the code it began with, the new code runs from its next call")
+        name = keys.get(function.__code__)
+        if name in changed and id(function.__code__) in running:
+            changed.discard(name)
+            plan.notes.append(f"`{name}` is running: that call goes on with the code it began with, the new code runs from its next call")

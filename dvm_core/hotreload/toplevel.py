@@ -5,7 +5,7 @@ import ast
 import difflib
 from collections.abc import Iterator, Sequence
 
-from .constants import NotConstant, value_of
+from .constants import is_constant, value_of
 from .edits import MISSING, Edit
 from .parse import Definition, Source, Stub, dump
 
@@ -116,26 +116,23 @@ def class_edits(old: Definition, new: Definition) -> Iterator[Edit]:
 
 def _constants(statements: Sequence[ast.stmt]) -> dict[str, ast.expr]:
     """Names assigned once, by `name = constant` or `name: type = constant`."""
-    found: dict[str, ast.expr] = {}
+    found: dict[str, ast.expr | None] = {}
     twice: set[str] = set()
     for node in statements:
         for part in ast.walk(node):
             if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
                 if part.id in found:
                     twice.add(part.id)
-                found.setdefault(part.id, _constant_assignment(node))  # type: ignore[arg-type]
+                found.setdefault(part.id, _constant_assignment(node))
     return {name: node for name, node in found.items() if node is not None and name not in twice}
 
 
 def _constant_assignment(node: ast.stmt) -> ast.expr | None:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    if len(targets) != 1 or not isinstance(targets[0], ast.Name) or node.value is None:  # type: ignore[union-attr]
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None or not _assigned(node):
         return None
-    try:
-        value_of(node.value)  # type: ignore[union-attr, arg-type]
-    except NotConstant:
+    if isinstance(node, ast.Assign) and len(node.targets) > 1:  # a = b = 1: two names, one value
         return None
-    return node.value  # type: ignore[union-attr]
+    return node.value if is_constant(node.value) else None
 
 
 def _assigned(node: ast.stmt) -> str:
