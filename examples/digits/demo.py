@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,8 @@ def show_stop(run: Run, stop: dict[str, Any], values_of: str | None = None) -> l
             expect(name in children, f"{values_of} shows no {name}")
         values = next(c for name, c in children.items() if name.startswith("values"))
         numbers = [v["value"] for v in client.variables(values["variablesReference"], filter="indexed", start=0, count=4)]
-        console.print(f"    {values_of}: shape {children['shape']['value']}, first values {', '.join(numbers)}", markup=False)
+        shown = textwrap.shorten(", ".join(numbers), 110, placeholder=" …")
+        console.print(f"    {values_of}: shape {children['shape']['value']}, values {shown}", markup=False)
         expect(len(numbers) == 4, f"{values_of} gives no values")
     listing = client.request("disassemble", memoryReference=frames[0]["instructionPointerReference"], instructionOffset=-2, instructionCount=6)
     console.print("  disassembly")
@@ -159,6 +161,7 @@ def demonstrate(work: Path, steps: int) -> dict[str, Any]:
     client = Client([sys.executable, "-m", "dvm_adapter", "--log", str(work / "adapter.log")], stderr=(work / "adapter.err").open("w"))
     run = Run(client)
     try:
+        console.print("A small Transformer learns scikit-learn's digits on the tensor VM, while we look inside it.")
         heading("1  start under the debugger, with a breakpoint on a tensor line inside a fused area")
 
         def configure(c: Client) -> None:
@@ -222,14 +225,17 @@ def demonstrate(work: Path, steps: int) -> dict[str, Any]:
         console.print(f"  training went on: step {at} → {run.step}")
 
         heading("6  memory, and on to the end")
+        client.request("dvm/memory")  # the log records from the first request on
+        run.wait_for_step(run.step + 5)
         memory = client.request("dvm/memory", timeout=30)
+        expect(memory["buffers"], "no buffer was recorded")
         page = work / "memory.html"
         page.write_text(render_memory(memory), encoding="utf-8")
         console.print(f"  {len(memory['buffers'])} buffers, peak {memory['peak']['bytes'] / 1e6:.2f} MB → {page}", markup=False)
         with Progress(TextColumn("  training"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console, disable=not console.is_terminal) as bar:
             task = bar.add_task("steps", total=steps, completed=run.step)
             end = time.monotonic() + 600
-            while not any(client.seen("terminated")):
+            while not list(client.seen("terminated")):
                 expect(time.monotonic() < end, "training did not end")
                 bar.update(task, completed=run.step)
                 time.sleep(0.05)

@@ -25,7 +25,7 @@ def learning_rate(step: int) -> float:
     """Linear warm-up, then a cosine down to a tenth."""
     if step < WARM_UP:
         return PEAK * (step + 1) / WARM_UP
-    progress = min(1.0, (step - WARM_UP) / 600)
+    progress = min(1.0, (step - WARM_UP) / 1200)
     return PEAK * (0.1 + 0.45 * (1 + math.cos(math.pi * progress)))
 
 
@@ -39,6 +39,14 @@ def load(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return images[training], labels[training], images[held_out], labels[held_out]
 
 
+def shifted(images: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Each image moved sideways by -1, 0 or 1 pixel, blank where it came from."""
+    padded = np.pad(images, ((0, 0), (0, 0), (1, 1)))
+    offsets = random.integers(0, 3, len(images))
+    columns = offsets[:, None] + np.arange(images.shape[2])
+    return np.take_along_axis(padded, columns[:, None, :], axis=2)
+
+
 def batches(images: np.ndarray, labels: np.ndarray, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless epochs in random order. The batch size changes all the time, and each epoch ends with whatever is left."""
     random = np.random.default_rng(seed)
@@ -48,7 +56,7 @@ def batches(images: np.ndarray, labels: np.ndarray, seed: int) -> Iterator[tuple
         start = 0
         while start < len(order):
             chosen = order[start:start + BATCH_SIZES[size % len(BATCH_SIZES)]]
-            yield Tensor(images[chosen]), Tensor(labels[chosen])
+            yield Tensor(shifted(images[chosen], random)), Tensor(labels[chosen])
             start += len(chosen)
             size += 1
 
