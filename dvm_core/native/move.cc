@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "elements.h"
 #include "interp.h"
 #include "optable.h"
 #include "pool.h"
@@ -11,6 +12,13 @@ namespace dvm {
 namespace {
 
 constexpr int64_t kPieces = 24;
+
+// An operand in memory, strides in elements.
+struct Memory {
+  uint8_t* data;
+  DType dtype;
+  Dims shape, strides;
+};
 
 struct Move {
   const Instr& in;
@@ -57,7 +65,7 @@ class Rows {
   Rows(const Memory& m, int split)
       : data_(m.data), item_(item_size(m.dtype)), rows_(axes_of(m, 0, split)), cols_(axes_of(m, split, m.shape.rank)), width(product(m.shape, split, m.shape.rank)) {}
   void read(uint8_t* dst, int64_t row, int64_t count) const {
-    read_axes(dst, data_, rows_.data(), static_cast<int>(rows_.size()), cols_.data(), static_cast<int>(cols_.size()), row, count, 0, width, item_);
+    read_axes(dst, data_, {rows_.data(), static_cast<int>(rows_.size())}, {cols_.data(), static_cast<int>(cols_.size())}, row, count, 0, width, item_);
   }
 
  private:
@@ -201,18 +209,18 @@ void unslice(const Move& m) {
 
 void one_hot(const Move& m) {
   const int64_t depth = m.in.shape[m.in.shape.rank - 1], count = m.in.shape.size() / depth;
-  alignas(16) uint8_t on[16], off[16];
-  write_scalar(on, m.in.dtype, m.in.imms.at(0));
-  write_scalar(off, m.in.dtype, m.in.imms.at(1));
+  Cell on, off;
+  write_scalar(on.bytes, m.in.dtype, m.in.imms.at(0));
+  write_scalar(off.bytes, m.in.dtype, m.in.imms.at(1));
   std::vector<uint8_t> copy;
   const uint8_t* data = contiguous(m.operands[0], &copy);
   std::vector<int64_t> index(static_cast<size_t>(count));
   m.k.cast[int(m.operands[0].dtype)][int(DType::kI64)](index.data(), data, count);
   in_pieces(count, count * depth * m.item, [&](int64_t from, int64_t to) {
-    m.k.fill(m.dst + from * depth * m.item, off, (to - from) * depth, m.item);
+    m.k.fill(m.dst + from * depth * m.item, off.bytes, (to - from) * depth, m.item);
     for (int64_t i = from; i < to; ++i) {
       const int64_t at = index[static_cast<size_t>(i)];
-      if (at >= 0 && at < depth) std::memcpy(m.dst + (i * depth + at) * m.item, on, static_cast<size_t>(m.item));
+      if (at >= 0 && at < depth) std::memcpy(m.dst + (i * depth + at) * m.item, on.bytes, static_cast<size_t>(m.item));
     }
   });
 }
@@ -222,26 +230,26 @@ void iota(const Move& m) {
   const int64_t extent = m.in.shape[axis], outer = product(m.in.shape, 0, axis), inner = product(m.in.shape, axis + 1, m.in.shape.rank);
   const auto plane = static_cast<size_t>(extent * inner * m.item);
   for (int64_t i = 0; i < extent; ++i) {
-    alignas(16) uint8_t value[16];
+    Cell value;
     Imm number;
     number.i = i;
     number.is_int = true;
-    write_scalar(value, m.in.dtype, number);
-    m.k.fill(m.dst + i * inner * m.item, value, inner, m.item);
+    write_scalar(value.bytes, m.in.dtype, number);
+    m.k.fill(m.dst + i * inner * m.item, value.bytes, inner, m.item);
   }
   for (int64_t o = 1; o < outer; ++o) std::memcpy(m.dst + static_cast<size_t>(o) * plane, m.dst, plane);
 }
 
 // A reduction or product over no elements.
 void identity(const Move& m) {
-  alignas(16) uint8_t value[16];
+  Cell value;
   Imm nan;
   nan.f = __builtin_nan("");
   if (m.in.op == Op::kMEAN)
-    write_scalar(value, m.in.dtype, nan);
+    write_scalar(value.bytes, m.in.dtype, nan);
   else
-    write_identity(value, m.in.dtype, m.in.op);
-  m.k.fill(m.dst, value, m.in.shape.size(), m.item);
+    write_identity(value.bytes, m.in.dtype, m.in.op);
+  m.k.fill(m.dst, value.bytes, m.in.shape.size(), m.item);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@ import random
 import numpy as np
 from core_programs import Program, code
 
-FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "FLOOR", "CEIL", "ROUND", "TRUNC", "SIN", "COS", "COPY")
+FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "SIN", "COS", "FLOOR", "CEIL", "ROUND", "TRUNC",
+               "COPY")
 ARITHMETIC = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")
 COMPARE = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 
@@ -231,12 +232,13 @@ class Maker:
         if way == "CONCAT":
             axis = self.rng.randrange(len(shape))
             w = self.pick(lambda s, d: d == dtype and len(s) == len(shape) and s[:axis] + s[axis + 1:] == shape[:axis] + shape[axis + 1:])
-            self.add("CONCAT", v, w, shape=[*shape[:axis], shape[axis] + self.types[w][0][axis], *shape[axis + 1:]], dtype=dtype, attrs=(axis,))
+            out = [*shape[:axis], shape[axis] + self.types[w][0][axis], *shape[axis + 1:]]
+            self.add("CONCAT", v, w, shape=out, dtype=dtype, attrs=(axis,))
         elif way == "UNSLICE":
             out = [n * 2 + 1 for n in shape] if np.prod(shape, dtype=np.int64) < 2000 else [n + 2 for n in shape]
             if np.prod(out, dtype=np.int64) > 200000:
                 return
-            attrs = [x for n, big in zip(shape, out) for x in ((0, 2) if big == 2 * n + 1 else (1, 1))]
+            attrs = [x for n, big in zip(shape, out, strict=True) for x in ((0, 2) if big == 2 * n + 1 else (1, 1))]
             self.add("UNSLICE", v, shape=out, dtype=dtype, attrs=attrs, own=True)
         elif way in ("IOTA", "FULL"):
             attrs, imms = ((self.rng.randrange(len(shape)),), ()) if way == "IOTA" else ((), (self.rng.choice((0, 1, 2)),))
@@ -268,9 +270,9 @@ class Maker:
 
     def make(self, length: int) -> Program:
         self.inputs()
-        ways = [self.unary] * 4 + [self.binary] * 6 + [self.logic] * 2 + [self.cast] + [self.reduce] * 4 + [self.view] * 4 + [self.matmul] * 2 + [self.move] * 2
+        ways = {self.unary: 4, self.binary: 6, self.logic: 2, self.cast: 1, self.reduce: 4, self.view: 4, self.matmul: 2, self.move: 2}
         while len(self.program.steps) < length:
-            self.rng.choice(ways)()
+            self.rng.choices(list(ways), list(ways.values()))[0]()
         return self.program
 
 

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from core_programs import Program, run
 
+from dvm_core import _core
+
 F32 = np.float32
 
 
@@ -242,7 +244,6 @@ def test_tile_words_end_with_a_zero_head_and_carry_their_length():
 
 
 def test_hooked_code_is_another_entry_and_the_plain_code_comes_back():
-    from dvm_core import _core
     p = Program()
     out = softmax(p, p.input(array(8, 64)))
     code = made(p, out)

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from core_programs import check_step, run, same_bits
+from core_programs import Program, check_step, run, same_bits
 from random_programs import random_program
 
 from dvm_core import _core
@@ -67,7 +67,8 @@ def test_bits_do_not_depend_on_how_it_runs(seed):
     def compare(recorded, how):
         for v in keep:
             got = recorded.array(v)
-            assert same_bits(got, want[v]), f"seed {seed}: value {v} ({program.steps[v - inputs]}) differs {how}: {got.ravel()[:4]} {want[v].ravel()[:4]}"
+            where = f"seed {seed}: value {v} ({program.steps[v - inputs]}) differs {how}"
+            assert same_bits(got, want[v]), f"{where}: {got.ravel()[:4]} {want[v].ravel()[:4]}"
 
     for threads in (1, 2):
         _core.set_threads(threads)
@@ -95,7 +96,6 @@ def test_bits_do_not_depend_on_how_it_runs(seed):
 
 def test_statistics_count_every_element_once():
     x = np.random.default_rng(1).standard_normal((300, 257)).astype(np.float32)
-    from core_programs import Program
     program = Program()
     a = program.input(x)
     b = program.op("MUL", a, -1, imms=(2.0,))

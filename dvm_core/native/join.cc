@@ -1,0 +1,69 @@
+#include "join.h"
+
+#include <algorithm>
+
+#include "elements.h"
+#include "pool.h"
+
+namespace dvm {
+namespace {
+
+constexpr int64_t kRowPiece = 4096;   // columns a long row is reduced by, see kernels.h
+
+uint8_t* partials(const Run& run, const Join& j) {
+  return j.direct ? static_cast<uint8_t*>(run.base[j.result]) : run.workspace(j.scratch);
+}
+
+}  // namespace
+
+void do_join_x(Core& c, const uint64_t* w) {
+  const Join& j = c.run.area.joins[operand_b(w[1])];
+  const int item = item_size(j.dtype);
+  const auto* src = static_cast<const uint8_t*>(c.pointer(operand_a(w[1])));
+  const ReduceRow reduce = c.run.k.reduce_row[int(j.op)][int(j.dtype)];
+  for (int64_t r = 0; r < c.rows; ++r) {
+    uint8_t* out = partials(c.run, j) + ((c.row + r) * j.parts + c.col / kRowPiece) * item;
+    const int64_t blocks = c.cols / kRowPiece, rest = c.cols % kRowPiece;
+    if (blocks) reduce(out, src + r * c.cols * item, blocks, kRowPiece);
+    if (rest) reduce(out + blocks * item, src + (r * c.cols + blocks * kRowPiece) * item, 1, rest);
+  }
+}
+
+void do_join_y(Core& c, const uint64_t* w) {
+  const Join& j = c.run.area.joins[operand_b(w[1])];
+  const int item = item_size(j.dtype);
+  uint8_t* acc = partials(c.run, j) + ((c.group * j.parts + c.block) * j.width + c.col) * item;
+  if (c.first_of_block) {
+    Cell identity;
+    write_identity(identity.bytes, j.dtype, j.op);
+    c.run.k.fill(acc, identity.bytes, c.cols, item);
+  }
+  c.run.k.reduce_col[int(j.op)][int(j.dtype)](acc, c.pointer(operand_a(w[1])), c.rows, c.cols);
+}
+
+void finish_join(const Run& run, const Join& j) {
+  constexpr int64_t kCols = 2048;
+  const int item = item_size(j.dtype);
+  const int64_t pieces = (j.width + kCols - 1) / kCols;
+  Cell divisor;
+  Imm count;
+  count.f = static_cast<double>(j.divisor);
+  count.i = j.divisor;
+  count.is_int = true;
+  if (j.divisor) write_scalar(divisor.bytes, j.dtype, count);
+  const ReduceCol reduce = run.k.reduce_col[int(j.op)][int(j.dtype)];
+  const auto join_piece = [&](int64_t unit, int) {
+    const int64_t outer = unit / pieces, col = unit % pieces * kCols, cols = std::min(kCols, j.width - col);
+    uint8_t* acc = partials(run, j) + (outer * j.parts * j.width + col) * item;
+    if (j.width == 1)
+      reduce(acc, acc + item, j.parts - 1, 1);
+    else
+      for (int64_t part = 1; part < j.parts; ++part) reduce(acc, acc + part * j.width * item, 1, cols);
+    if (j.divisor) run.k.binary_vs[int(Op::kDIV)][int(j.dtype)](acc, acc, divisor.bytes, 1, cols);
+    if (!j.direct) run.k.cast[int(j.dtype)][int(j.out)](static_cast<uint8_t*>(run.base[j.result]) + (outer * j.width + col) * item_size(j.out), acc, cols);
+  };
+  if (j.direct && !j.divisor) return;
+  parallel_for(j.outer * pieces, join_piece, j.outer * j.parts * j.width / 4 + 1);
+}
+
+}  // namespace dvm
