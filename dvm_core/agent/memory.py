@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from . import naming
 from .commands import Answer, Arguments, CommandError, command
 from .places import place
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 def memory(session: Session, arguments: Arguments) -> Answer:
     """Buffers alive in steps a..b (default: all that the log holds), the peak over them, and the process's copy counters.
 
-    The log is bounded and records from the first request on."""
-    _core.memory_log(True)
+    The log is bounded: the oldest buffers of a long run are forgotten."""
     steps = arguments.get("steps")
     if steps is not None and not (isinstance(steps, list) and len(steps) == 2 and all(isinstance(s, int) for s in steps)):
         raise CommandError(f"steps is {steps!r}; it must be the first and the last step")
@@ -41,11 +41,22 @@ def _alive_in(event: dict[str, Any], events: list[dict[str, Any]], first: int, l
 def _buffer(event: dict[str, Any]) -> Answer:
     where = place(event["place"])
     told = {key: event[key] for key in ("id", "name", "bytes", "address", "step", "born", "program", "instruction")}
+    told["name"] = told["name"] or _name(event["program"], event["instruction"])
     told.update({"class": event["cls"], "reuses": event["reuse"], "freed": event["freed"] if event["freed"] >= 0 else None,
                  "inPlaceOf": event["in_place_of"], "bornNs": event["born_ns"], "freedNs": event["freed_ns"]})
     if where.path:
         told["place"] = where.message()
     return told
+
+
+def _name(program: int, instruction: int) -> str:
+    """The variable's name for what that instruction made, "" if it has none."""
+    if program <= 0 or instruction < 0:
+        return ""
+    try:
+        return naming.of_program(_core.program(program)).get(instruction, "")
+    except _core.Error:
+        return ""
 
 
 def peak(events: list[dict[str, Any]]) -> Answer:
@@ -64,5 +75,5 @@ def peak(events: list[dict[str, Any]]) -> Answer:
     largest = max(alive, key=lambda e: e["bytes"], default=None)
     told: Answer = {"bytes": most, "at": at}
     if largest is not None:
-        told["place"] = {**place(largest["place"]).message(), "name": largest["name"]}
+        told["place"] = {**place(largest["place"]).message(), "name": largest["name"] or _name(largest["program"], largest["instruction"])}
     return told

@@ -15,15 +15,14 @@ _LONGEST = 40  # characters of an expression that stands for a name
 
 def of_program(program: Any) -> dict[int, str]:
     """Instruction index -> the variable's name, for those values that were given one."""
-    found = _from_source(program.id)
-    found.update({i.index: i.value_name for i in program.instructions if i.value_name})
-    return found
+    return _of_number(program.id)
 
 
 @functools.lru_cache(maxsize=1024)
-def _from_source(number: int) -> dict[int, str]:
-    # Once per program: its places never change, the text on disk may.
-    return names.names_for_program(_core.program(number))
+def _of_number(number: int) -> dict[int, str]:
+    # Once per program: its places never change, while the text on disk may.
+    program = _core.program(number)
+    return {**names.names_for_program(program), **{i.index: i.value_name for i in program.instructions if i.value_name}}
 
 
 def of_places(places: list[int]) -> dict[int, str]:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import collections
 import os
-import threading
 import time
 from typing import Any
 
@@ -12,7 +11,7 @@ from ..frontends import capture, notices, reloadable
 from ..hotreload import SourceBook
 from . import breakpoints, commands, memory, programs, python_stop, reload, tensors, watches  # noqa: F401 - each declares its commands
 from .commands import Answer, Arguments, CommandError, command
-from .connection import TICK, Connection
+from .connection import TICK, Connection, hidden_thread
 from .places import LIBRARIES, Texts
 from .stops import Stops
 
@@ -51,6 +50,7 @@ class Session:
         notices.add_sink(self._notice_sink)
         _core.set_program_handler(self._new_program)
         _core.set_stop_handler(self.stops.handler)
+        _core.memory_log(True)  # bounded, and too cheap to measure: the memory view shows the time before it was opened, too
         connection.start()
 
     def end(self) -> None:
@@ -62,6 +62,7 @@ class Session:
         _core.set_program_handler(None)
         _core.set_stop_handler(None)
         _core.clear_hooks()
+        _core.memory_log(False)
         notices.remove_sink(self._notice_sink)
 
     # ---- for the parts -----------------------------------------------------------------------------------------------------------------
@@ -168,5 +169,9 @@ def configure(session: Session, arguments: Arguments) -> Answer:
 @command("detach")
 def detach(session: Session, arguments: Arguments) -> Answer:
     """The session ends, the process runs on, also one that the debugger launched."""
-    threading.Timer(0.05, session.connection.close).start()  # after the answer is out
+    def close() -> None:
+        time.sleep(0.05)  # after the answer is out
+        session.connection.close()
+
+    hidden_thread(close, "dvm-detach").start()
     return {}
