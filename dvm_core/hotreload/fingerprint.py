@@ -16,20 +16,29 @@ class Fingerprint:
     id: int
     name: str
     launches: int
-    hashes: tuple[bytes, ...]
+    inputs: tuple[Any, ...]
+    exact: tuple[bytes, ...]  # with shapes: comparable where the inputs' shapes are the same
+    ranked: tuple[bytes, ...]  # with ranks: comparable whatever the batch was
+
+    def common(self, other: Fingerprint) -> int:
+        """How many instructions the two share."""
+        pairs = (self.exact, other.exact) if self.inputs == other.inputs else (self.ranked, other.ranked)
+        return (Counter(pairs[0]) & Counter(pairs[1])).total()
 
 
 def of(program: Any) -> Fingerprint:
     """Of a `_core.Program`, with the shapes and immediates of its last launch."""
-    inputs = program.input_count
-    return Fingerprint(program.id, program.name, program.launches, tuple(_hash(i, inputs) for i in program.instructions))
+    inputs = tuple((tuple(shape), dtype) for shape, dtype in program.input_shapes)
+    instructions = program.instructions
+    return Fingerprint(program.id, program.name, program.launches, inputs, tuple(_hash(i, inputs, tuple(i.shape)) for i in instructions),
+                       tuple(_hash(i, inputs, len(i.shape)) for i in instructions))
 
 
-def _hash(instruction: Any, inputs: int) -> bytes:
-    # Operands by distance: an instruction put in or taken out does not change every one behind it.
-    here = inputs + instruction.index
-    operands = tuple(o - here if o >= inputs else ("input", o) for o in instruction.operands)
-    words = (instruction.opcode, tuple(instruction.attrs), tuple(instruction.imms), operands, tuple(instruction.shape), instruction.dtype)
+def _hash(instruction: Any, inputs: tuple[Any, ...], shape: Any) -> bytes:
+    # Operands by distance, inputs by what they are: an instruction or input put in or taken out does not change every one behind it.
+    here, count = len(inputs) + instruction.index, len(inputs)
+    operands = tuple(o - here if o >= count else ("input", inputs[o][1], len(inputs[o][0])) if o >= 0 else o for o in instruction.operands)
+    words = (instruction.opcode, tuple(instruction.attrs), tuple(instruction.imms), operands, shape, instruction.dtype)
     return hashlib.sha256(repr(words).encode()).digest()
 
 
@@ -53,12 +62,9 @@ def patched(before: dict[int, Fingerprint], at_swap: dict[int, int], programs: I
         now = of(program)
         known = [before[number] for number in in_use.get(now.name, ()) if number in before]
         known = known or ([before[now.id]] if now.id in before else [b for b in before.values() if b.name == now.name])
-        total += len(now.hashes)
-        changed += len(now.hashes) - max((_common(now.hashes, b.hashes) for b in known), default=0)
+        total += len(now.exact)
+        changed += len(now.exact) - max((now.common(b) for b in known), default=0)
     for name in {program.name for program in launched}:
         in_use[name] = {program.id for program in launched if program.name == name}
     return changed, total
 
-
-def _common(a: tuple[bytes, ...], b: tuple[bytes, ...]) -> int:
-    return (Counter(a) & Counter(b)).total()
