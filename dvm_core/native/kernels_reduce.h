@@ -145,7 +145,7 @@ template <class F, class T>
 void reduce_short_rows(T* out, const T* x, int64_t rows, int64_t cols) {
   constexpr int64_t kSide = 64;
   constexpr T identity = Identity<F, T>::value();
-  T lane[kLanes][kSide] = {};
+  T lane[kLanes][kSide];
   for (int64_t r0 = 0; r0 < rows; r0 += kSide) {
     const int64_t some = smaller(kSide, rows - r0);
     for (int64_t c = 0; c < cols; ++c)

@@ -72,7 +72,7 @@ def test_one_operand_per_row_equals_two_tensors(op, dtype):
     for rows, cols in ((0, 5), (1, 0), (1, 1), (1, 1000), (5, 1), (3, 17), (64, 64), (7, 129)):
         a, s = numbers(dtype, rows * cols, seed=3), numbers(dtype, max(rows, 1), seed=4)
         if op == "POW" and np.dtype(dtype).kind == "f":
-            s[: min(rows, 5)] = np.array([2, 0.5, -1, -0.5, 3])[: min(rows, 5)]
+            s[: min(rows, 6)] = np.array([2, 0.5, -1, -0.5, 3, 1])[: min(rows, 6)]
         spread = np.repeat(s[:rows], cols)
         for level in LEVELS:
             for table, pair in (("binary_vs", (a, spread)), ("binary_sv", (spread, a))):
