@@ -49,7 +49,7 @@ class Emitter:
     def dtype(self, value: int) -> int:
         raise NotImplementedError
 
-    # ---- elementwise ----------------------------------------------------------------------------------------------------------------
+    # ---- elementwise -----------------------------------------------------------------------------------------------------------------
 
     def binary(self, opcode: int, a: Operand, b: Operand) -> int:
         """A class-B instruction; either side may be a float."""
@@ -77,7 +77,7 @@ class Emitter:
         """0, 1, 2 ... along axis."""
         return self.op(CODE["IOTA"], (), (axis,), shape, dtype)
 
-    # ---- reductions -----------------------------------------------------------------------------------------------------------------
+    # ---- reductions ------------------------------------------------------------------------------------------------------------------
 
     def reduce(self, opcode: int, a: int, axes: Sequence[int], keepdims: bool) -> int:
         """SUM, MAX, MIN or MEAN over any axes (negative ones count from the end); runs of adjacent axes become one instruction each."""
@@ -108,7 +108,7 @@ class Emitter:
     def min(self, a: int, axes: Sequence[int], keepdims: bool = False) -> int:
         return self.reduce(CODE["MIN"], a, axes, keepdims)
 
-    # ---- matmul, views, data movement -------------------------------------------------------------------------------------------------
+    # ---- matmul, views, data movement ------------------------------------------------------------------------------------------------
 
     def matmul(self, a: int, b: int, transpose_a: bool = False, transpose_b: bool = False) -> int:
         return self.op(CODE["MATMUL"], (a, b), (int(transpose_a), int(transpose_b)))

@@ -1,7 +1,7 @@
 """Ops we lack: MindSpore runs them itself, forward and backward, in the middle of a capture."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from .notices import notice
 _HOST = frozenset(("typeof", "make_range", "sequence_len", "make_tuple", "tuple_getitem"))
 
 # In-place ops: op -> what the changed tensor (first argument) becomes. Other in-place ops are refused by name.
-_IN_PLACE = {
+_IN_PLACE: dict[str, Callable[..., int]] = {
     "InplaceCopy": lambda c, a, b, *_: _filled(c, a, c.operand(b)),
     "Assign": lambda c, a, b: _filled(c, a, c.operand(b)),
     "InplaceZero": lambda c, a: _filled(c, a, 0.0),
@@ -34,7 +34,7 @@ _IN_PLACE = {
 class Call:
     """A call MindSpore made, kept so that its gradient can be computed."""
 
-    func: Any
+    name: str
     args: tuple  # as dispatched; tensors are the call's own
     tensors: list[Tensor]  # its float tensor arguments, in order
     results: list[tuple[tuple[int, ...], Any]]  # shape and MindSpore dtype of every result
@@ -56,7 +56,7 @@ def run(c: Any, func: Any, name: str, args: tuple, call: tuple) -> Any:
     c.flush()
     c.host_reads += 1
     results = _execute(c, func, args, name)
-    return _adopt(c, func, args, tensors, results)
+    return _adopt(c, name, args, tensors, results)
 
 
 def _execute(c: Any, func: Any, args: tuple, name: str = "") -> Any:
@@ -94,18 +94,19 @@ def _filled(c: Any, target: Tensor, new: Any) -> int:
     return c.broadcast(new, shape) if c.shape(new) != shape else c.copy(new)
 
 
-# ---- results and gradients -------------------------------------------------------------------------------------------------------------------
+# ---- results and gradients -----------------------------------------------------------------------------------------------------------
 
-def _adopt(c: Any, func: Any, args: tuple, tensors: list[Tensor], results: Any) -> Any:
+def _adopt(c: Any, name: str, args: tuple, tensors: list[Tensor], results: Any) -> Any:
     """Makes the results inputs of the graph; if a gradient flows through the call, it becomes a foreign call of the tape."""
     found = results if isinstance(results, (tuple, list)) else (results,)
     found = [_own_memory(c, tensor) for tensor in found]
     if c.gradients:
+        tensors = list({id(tensor): tensor for tensor in tensors}.values())  # x * x: one operand, whose gradient is the sum
         operands = [_known(c, tensor) for tensor in tensors]
         if any(value >= 0 and _flows(c, value) for value in operands):
             ids = tuple(_register(c, tensor, len(c.foreign)) for tensor in found)
             record = Foreign(tuple(operands), ids, c.place)
-            c.foreign.append(Call(func, args, tensors, [(tensor.shape, tensor.dtype) for tensor in found], record))
+            c.foreign.append(Call(name, args, tensors, [(tensor.shape, tensor.dtype) for tensor in found], record))
     return type(results)(found) if isinstance(results, (tuple, list)) else found[0]
 
 
@@ -155,21 +156,24 @@ def _flows(c: Any, value: int) -> bool:
 
 def gradients(call: Call, step: ForeignStep, arriving: Sequence[Tensor | None]) -> list[Tensor]:
     """MindSpore's gradients of a call for the wanted operands, from the gradients of its results (None: zero)."""
-    wanted = [call.tensors[i] for i in step.wanted]
+    wanted = tuple(call.tensors[i] for i in step.wanted)
 
-    def again(*replaced: Tensor) -> Any:
-        swap = iter(replaced)
-        chosen = {id(tensor) for tensor in wanted}
-        return call.func(*_replaced(call.args, chosen, swap))
+    def again(*given: Tensor) -> Any:
+        swap = dict(zip(map(id, wanted), given, strict=True))
+        return compat.call_again(call.name, _replaced(call.args, swap))
 
-    weights = tuple(ops.zeros(shape, dtype) if given is None else given for given, (shape, dtype) in zip(arriving, call.results, strict=True))
-    return list(compat.vjp(again, tuple(wanted), weights if len(weights) > 1 else weights[0]))
+    weights = tuple(ops.zeros(*kind) if given is None else given for given, kind in zip(arriving, call.results, strict=True))
+    fresh = tuple(compat.from_numpy(tensor.asnumpy()) for tensor in wanted)  # same memory; none is another's twin or part of a tape
+    return list(compat.vjp(again, fresh, weights if len(weights) > 1 else weights[0]))
 
 
-def _replaced(args: Any, chosen: set[int], swap: Any) -> Any:
+def _replaced(args: Any, given: dict[int, Tensor]) -> Any:
+    # Tensors no gradient is wanted for are copied: some ops (BatchNorm's statistics) change theirs, and they have run once already.
     if isinstance(args, (tuple, list)):
-        return type(args)(_replaced(item, chosen, swap) for item in args)
-    return next(swap) if isinstance(args, Tensor) and id(args) in chosen else args
+        return type(args)([_replaced(item, given) for item in args])
+    if not isinstance(args, Tensor):
+        return args
+    return given[id(args)] if id(args) in given else Tensor(args.asnumpy().copy())
 
 
 def _tensors(args: Any) -> list[Tensor]:

@@ -46,12 +46,11 @@ def jit(function: Any = None, *, mode: str = "stream") -> Any:
 
 def _jit_cell(cell: Any, mode: str) -> Any:
     # A cell class, or one cell: its construct is captured.
-    if not hasattr(cell, "construct"):
-        raise ArgumentError(f"@dvm.jit takes a function, a method or a cell; {cell.__name__} has no construct")
-    if inspect.isclass(cell):
-        cell.construct = jit(cell.construct, mode=mode)
-    else:
-        cell.construct = jit(type(cell).construct, mode=mode).__get__(cell)
+    kind: Any = cell if inspect.isclass(cell) else type(cell)
+    if not hasattr(kind, "construct"):
+        raise ArgumentError(f"@dvm.jit takes a function, a method or a cell; {kind.__name__} has no construct")
+    construct = jit(kind.construct, mode=mode)
+    cell.construct = construct if cell is kind else construct.__get__(cell)
     return cell
 
 
@@ -94,7 +93,7 @@ def _kinds(args: tuple, kwargs: dict) -> set[str]:
         elif isinstance(value, dict):
             stack.extend(value.values())
         else:
-            kind = _kind(type(value))
+            kind = _kind(type(value))  # type: ignore[arg-type]
             if kind:
                 found.add(kind)
     return found

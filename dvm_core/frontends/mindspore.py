@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 from mindspore import Tensor
 
@@ -43,6 +43,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         self.dtypes: list[int] = []  # by value id
         self.groups: dict[int, Group] = {}
         self.foreign: list[fallback.Call] = []
+        self.foreign_results: dict[int, int] = {}  # address -> value id of a tensor MindSpore made in a foreign call
         self.inputs: dict[tuple, int] = {}  # (address, shape, dtype, strides) -> value id
         self.leaves: dict[int, Tensor] = {}  # value id -> input tensor that wants a gradient
         self.own: dict[int, int] = {}  # address -> value id of a result
@@ -57,7 +58,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         self.host_reads = 0  # values the function looked at, or made on the host: a trace cannot replay those
         self._record = graph.op
 
-    # ---- dispatch -----------------------------------------------------------------------------------------------------------------------
+    # ---- dispatch --------------------------------------------------------------------------------------------------------------------
 
     def __ms_dispatch__(self, func: Any, args: tuple, kwargs: dict | None = None) -> Any:
         if self.paused:
@@ -83,7 +84,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
             return tuple([self.tensor(value) for value in result])
         return result
 
-    # ---- recording (Emitter) ------------------------------------------------------------------------------------------------------------
+    # ---- recording (Emitter) ---------------------------------------------------------------------------------------------------------
 
     def op(self, opcode: int, operands: tuple[int, ...], attrs: tuple[int, ...] = (), shape: tuple[int, ...] | None = None, dtype: int = 0,
            imms: tuple[float, ...] = ()) -> int:
@@ -109,7 +110,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         self.groups[value] = Group(rule, operands, attrs, saved)
         return value
 
-    # ---- tensors to values and back -------------------------------------------------------------------------------------------------------
+    # ---- tensors to values and back --------------------------------------------------------------------------------------------------
 
     def value(self, tensor: Tensor) -> int:
         """The value of a tensor; one that was made elsewhere becomes an input."""
@@ -155,7 +156,9 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         self.imms.append(())
         self.dtypes.append(dtype)
         self.inputs[key] = value
-        if needs and foreign < 0:
+        if foreign >= 0:
+            self.foreign_results[address] = value
+        elif needs:
             self.leaves[value] = tensor
         return value
 
@@ -168,7 +171,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         low, high = int(array.min()), int(array.max())
         if high >= extent or low < (-extent if negative else 0):
             file, line = where(self.place)
-            raise ArgumentError(f"{what} of {high if high >= extent else low} does not fit an extent of {extent} (they run from {low} to {high})",
+            raise ArgumentError(f"{what} of {high if high >= extent else low} does not fit an extent of {extent}: {low} to {high} are there",
                                 file=file, line=line)
 
     def host_input(self, array: Any) -> int:
@@ -198,7 +201,11 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         strides = None if tensor.is_contiguous() else tuple(tensor.stride())
         return self.inputs.get((address, tensor.shape, compat.DTYPE_OF.get(tensor.dtype, 0), strides))
 
-    # ---- running ----------------------------------------------------------------------------------------------------------------------------
+    def name_of(self, value: int) -> str:
+        name = getattr(self.leaves.get(value), "name", "")
+        return name if isinstance(name, str) else ""
+
+    # ---- running ---------------------------------------------------------------------------------------------------------------------
 
     def steps(self) -> list[Any]:
         """The tape as grad.derive reads it."""
@@ -248,7 +255,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
             self.host_reads += 1
             self.flush()
 
-    # ---- changing a tensor in place -----------------------------------------------------------------------------------------------------------
+    # ---- changing a tensor in place --------------------------------------------------------------------------------------------------
 
     def replace(self, tensor: Tensor, value: int, what: str) -> None:
         """The tensor object stands for another value from now on. Raises UnsupportedError where MindSpore's result would differ."""
@@ -279,12 +286,12 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
             found.append(value)
         return found
 
-    def refuse(self, text: str) -> None:
-        """Raises UnsupportedError at the user's line."""
-        file, line = where(self.place)
+    def refuse(self, text: str, at: tuple[str, int] | None = None) -> NoReturn:
+        """Raises UnsupportedError at the user's line (or at a given file and line)."""
+        file, line = at or where(self.place)
         raise UnsupportedError(f"{text} (in the captured function {self.function}: {line_of(file, line)})", file=file, line=line)
 
-    # ---- the call ---------------------------------------------------------------------------------------------------------------------------------
+    # ---- the call --------------------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> MsCapture:
         self._depth = compat.mode_depth()
@@ -295,7 +302,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         super().__enter__()
         return self
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Literal[False]:
         compat.leave_modes(self._depth)
         captures.pop(self)
         compat.set_enable_grad(self._before)
@@ -313,7 +320,7 @@ def current() -> MsCapture | None:
 
 
 def _before_read(tensor: Tensor) -> None:
-    top = captures.active()
+    top: Any = captures.active()
     if top is not None and top.front_end == "mindspore" and top.waiting:
         top.before_read(tensor)
 
@@ -329,12 +336,4 @@ def _jit_call(executor: Any, args: tuple, kwargs: dict) -> Any:
     return function(*args, **kwargs)
 
 
-def _inner_gradient() -> None:
-    top = current()
-    if top is not None:
-        top.place = _core.user_place()
-        top.refuse("a gradient is computed inside a captured function; capture the function it is the gradient of instead "
-                   "(ms.value_and_grad around it stays outside)")
-
-
-compat.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _inner_gradient)
+compat.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call)

@@ -6,6 +6,7 @@ is left out with one notice.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -89,6 +90,38 @@ def _guard_stack() -> Any:
     return _optional("_DispatchGuardStack (cleaning up after a failed op)", get)
 
 
+def gradient_refused(error: Exception) -> bool:
+    """Whether the error is MindSpore's for a gradient asked for inside a capture (which runs under no_grad)."""
+    return isinstance(error, RuntimeError) and "no_grad context" in str(error)
+
+
+def recording_gradient() -> bool:
+    """Whether a backward that runs now is itself part of a function under grad. (After an exception under value_and_grad MindSpore's own
+    flag stays set, so it alone says nothing.)"""
+    if not grad_enabled():
+        return False
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "_pynative_func_grad_forward":
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def call_again(name: str, args: tuple) -> Any:
+    """Runs an op outside of a dispatch from its dispatched arguments, so that MindSpore's autograd sees it. (The `func` a dispatch hands
+    over must not be used for that: it takes no new tensors, or crashes.)"""
+    if len(args) == 3 and args[2].__class__ is tuple and is_primitive(args[0]):
+        return _native.run_op_async(*args)
+    import mindspore._c_expression as c_expression
+
+    primitive = getattr(c_expression, f"{name}Prim_", None)
+    if primitive is None:
+        raise UnsupportedError(f"MindSpore {ms.__version__} has no {name}Prim_: the gradient of {name} cannot be computed, nor has this "
+                               f"package a lowering for it; write it with other ops", op=name)
+    return primitive()(list(args))
+
+
 def vjp(function: Callable[..., Any], inputs: tuple[Tensor, ...], gradients: Any) -> tuple[Tensor, ...]:
     """MindSpore's own gradients of function(*inputs), weighted by `gradients` (a tensor, or a tuple for several results)."""
     before = enable_grad()
@@ -137,25 +170,24 @@ def is_primitive(value: Any) -> bool:
     return isinstance(value, ops.Primitive)
 
 
-# ---- methods that read or change a tensor without an op ------------------------------------------------------------------------------------
+# ---- methods that read or change a tensor without an op ------------------------------------------------------------------------------
 
 # Before these, values that are recorded and not yet computed must be. `_item` serves bool(), int(), float(), item() and indices.
 _READERS = ("asnumpy", "_item", "tolist", "get_bytes", "__str__", "__repr__", "__getstate__", "__deepcopy__")
 
 
 def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., Any], setitem: Callable[..., bool],
-                  jit_call: Callable[[Any, tuple, dict], Any], inner_gradient: Callable[[], None]) -> None:
+                  jit_call: Callable[[Any, tuple, dict], Any]) -> None:
     """Puts the front end in the way of what MindSpore does not dispatch. Outside a capture each hook costs a call.
 
     before_read(tensor): before its values are read. getitem(tensor, index, original), setitem(tensor, index, value) -> handled.
-    jit_call(executor, args, kwargs): instead of a ms.jit function; NotImplemented = run it. inner_gradient(): a gradient is asked for.
+    jit_call(executor, args, kwargs): instead of a ms.jit function; NotImplemented = run it.
     """
     for name in _READERS:
         _hook_reader(name, before_read)
     _hook_index(getitem, setitem)
     _hook_print(before_read)
     _hook_jit(jit_call)
-    _hook_gradient(inner_gradient)
 
 
 def _hook_reader(name: str, before_read: Callable[[Tensor], None]) -> None:
@@ -217,16 +249,3 @@ def _hook_jit(jit_call: Callable[[Any, tuple, dict], Any]) -> None:
         return original(self, *args, **kwargs) if result is NotImplemented else result
 
     executor.__call__ = call
-
-
-def _hook_gradient(inner_gradient: Callable[[], None]) -> None:
-    original = _optional("_PyNativeExecutor.grad", lambda: type(_pynative).grad)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def grad(self: Any, *args: Any) -> Any:
-        inner_gradient()
-        return original(self, *args)
-
-    type(_pynative).grad = grad

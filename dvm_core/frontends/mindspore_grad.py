@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import collections
+import inspect
+import traceback
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +11,7 @@ from mindspore import Tensor
 
 from .. import _core
 from ..errors import UnsupportedError, convert, where
+from . import capture as captures
 from . import fallback, grad
 from . import mindspore_compat as compat
 from .emit import FLOATS
@@ -41,12 +44,19 @@ def run(function: Callable[..., Any], name: str, step: int, check: Check | None,
     """Makes one outermost captured call and returns its result, differentiable by MindSpore where it is differentiable."""
     capture = MsCapture(name, step, compat.grad_enabled(), _addresses((args, kwargs)))
     with capture:
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except RuntimeError as error:
+            if not compat.gradient_refused(error):
+                raise
+            capture.refuse("a gradient is computed inside a captured function; capture the function it is the gradient of instead, "
+                           "and keep ms.value_and_grad outside", _frame_of(error, function))
         if check is not None:
             check(signature(result, describe, values=False))
         outputs: dict[int, Tensor] = {}  # address -> a tensor of the result
         _collect(result, outputs)
-        returned = {capture.own[address]: tensor for address, tensor in outputs.items() if address in capture.own}
+        made = {**capture.foreign_results, **capture.own}
+        returned = {made[address]: tensor for address, tensor in outputs.items() if address in made}
         backward = _backward(capture, returned) if capture.gradients and capture.leaves else None
         capture.flush(backward.plan.saved if backward else ())
         if backward:
@@ -57,6 +67,16 @@ def run(function: Callable[..., Any], name: str, step: int, check: Check | None,
     tied = _Glue.apply(state, tuple(returned[value] for value in backward.outputs), *state.leaves)
     tied = tied if isinstance(tied, tuple) else (tied,)
     return _swap(result, {returned[value].data_ptr(): tensor for value, tensor in zip(backward.outputs, tied, strict=True)})
+
+
+def _frame_of(error: BaseException, function: Callable[..., Any]) -> tuple[str, int]:
+    # File and line of the captured function's own frame in a traceback.
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    found = ("", 0)
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code is code:
+            found = (frame.f_code.co_filename, line)
+    return found
 
 
 def _addresses(values: Any) -> frozenset[int]:
@@ -115,11 +135,13 @@ def _backward(capture: MsCapture, returned: dict[int, Tensor]) -> Backward | Non
 
 def _tell_of_lost(capture: MsCapture, backward: Backward, returned: dict[int, Tensor]) -> None:
     # A tensor that outlives the call without being a result: MindSpore cannot know where it came from.
-    for value in capture.living():
-        if value not in returned and backward.need[value]:
+    held = {value for call in capture.foreign for value in call.record.operands}  # by us, for MindSpore's gradient
+    for value in () if capture.inspected else capture.living():
+        if backward.need[value] and value not in returned and value not in held:
             file, line = where(capture.graph.place(value))
-            notice(f"a tensor made here outlives the captured function {capture.function} without being one of its results; no gradient flows "
-                   f"through it. Return it if it takes part in a loss: {line_of(file, line)}", path=file, line=line, once=("lost", file, line))
+            notice(f"a tensor made here outlives the captured function {capture.function} without being one of its results; no gradient "
+                   f"flows through it. Return it if it takes part in a loss: {line_of(file, line)}", path=file, line=line,
+                   once=("lost", file, line))
 
 
 class State:
@@ -186,7 +208,8 @@ class _Glue(compat.AutogradFunction):
     @staticmethod
     def backward(ctx: Any, *seeds: Tensor) -> Any:
         state: State = ctx.state
-        if compat.grad_enabled():
+        if compat.recording_gradient():
             raise UnsupportedError(f"a gradient of a gradient of the captured function {state.capture.function} is not supported; "
                                    f"take the outer gradient without @dvm.jit")
-        return (None, None, *state.gradients(seeds))
+        with captures.replaying(state.capture):
+            return (None, None, *state.gradients(seeds))

@@ -56,7 +56,7 @@ def setitem(tensor: Tensor, index: Any, value: Any) -> bool:
     return True
 
 
-# ---- what an index says -----------------------------------------------------------------------------------------------------------------
+# ---- what an index says --------------------------------------------------------------------------------------------------------------
 
 def _items(c: Any, index: Any) -> list[Any]:
     # One entry per axis or new axis: int, slice, None, Ellipsis, or ("index", value id) / ("mask", value id, tensor).
@@ -87,7 +87,7 @@ def _words(index: Any) -> str:
 
 def _expanded(items: list[Any], rank: int) -> list[Any]:
     # Ellipsis written out; every axis has an entry.
-    used = sum(1 if not (isinstance(i, tuple) and i[0] == "mask") else len(i[2].shape) for i in items if i is not None and i is not Ellipsis)
+    used = sum(len(i[2].shape) if isinstance(i, tuple) and i[0] == "mask" else 1 for i in items if i is not None and i is not Ellipsis)
     if used > rank or sum(1 for i in items if i is Ellipsis) > 1:
         raise IndexError(f"{used} indices for a tensor of rank {rank}")
     fill = [slice(None)] * (rank - used)
@@ -176,14 +176,13 @@ def _indices(c: Any, advanced: list[tuple[int, Any]]) -> list[tuple[int, int]]:
 
 def _flat(c: Any, indices: list[int], extents: tuple[int, ...]) -> int:
     # The number of the element in the merged axes.
-    flat = None
-    for value, extent in zip(indices, extents, strict=True):
-        one = from_front(c, value, extent)
-        flat = one if flat is None else c.add(c.mul(flat, float(extent)), one)
+    flat = from_front(c, indices[0], extents[0])
+    for value, extent in zip(indices[1:], extents[1:], strict=True):
+        flat = c.add(c.mul(flat, float(extent)), from_front(c, value, extent))
     return flat
 
 
-# ---- assignment ------------------------------------------------------------------------------------------------------------------------------
+# ---- assignment ----------------------------------------------------------------------------------------------------------------------
 
 def write(c: Any, value: int, items: list[Any], new: Any) -> int:
     """The tensor with the elements an index names replaced. new: a value or a float."""

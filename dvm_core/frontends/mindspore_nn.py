@@ -11,7 +11,7 @@ import numpy as np
 from .emit import FLOATS
 from .lowering import Unlowerable, lowers, normal_axes, normal_axis, unify
 
-# ---- matmul ------------------------------------------------------------------------------------------------------------------------------
+# ---- matmul --------------------------------------------------------------------------------------------------------------------------
 
 
 def matmul(c: Any, a: int, b: int, transpose_a: bool = False, transpose_b: bool = False) -> int:
@@ -72,7 +72,7 @@ def _addmm(c: Any, base: Any, a: Any, b: Any, beta: float = 1, alpha: float = 1)
     return c.add(addend if beta == 1 else c.mul(addend, float(beta)), product)
 
 
-# ---- activations -----------------------------------------------------------------------------------------------------------------------------
+# ---- activations ---------------------------------------------------------------------------------------------------------------------
 
 @lowers("ReLU")
 def _relu(c: Any, x: Any) -> int:
@@ -149,7 +149,7 @@ def _softplus_ext(c: Any, x: Any, beta: float = 1, threshold: float = 20) -> int
 
 
 
-# ---- softmax and losses ----------------------------------------------------------------------------------------------------------------------------
+# ---- softmax and losses --------------------------------------------------------------------------------------------------------------
 
 @lowers("Softmax")
 def _softmax(c: Any, x: Any, axes: Any = -1, *_: Any) -> int:
@@ -203,6 +203,7 @@ def _sparse_cross_entropy(c: Any, logits: Any, labels: Any) -> int:
 def _cross_entropy_rows(c: Any, logits: Any, labels: Any) -> tuple[int, int]:
     # Per row: -sum(labels * log_softmax); the second result is the gradient MindSpore computes along with it.
     scores, wanted = c.value(logits), c.value(labels)
+    wanted = c.group("detached", c.copy(wanted), (wanted,))  # MindSpore gives labels no gradient
     logs = log_softmax(c, scores, (1,))
     loss = c.neg(c.sum(c.mul(logs, wanted), (1,)))
     return loss, c.sub(c.exp(logs), wanted)
@@ -257,7 +258,7 @@ def _l1_loss(c: Any, a: Any, b: Any, reduction: Any = 1) -> int:
     return _reduced(c, c.abs(c.sub(*unify(c, c.value(a), c.value(b)))), reduction)
 
 
-# ---- normalization -------------------------------------------------------------------------------------------------------------------------------------
+# ---- normalization -------------------------------------------------------------------------------------------------------------------
 
 def _normalize(c: Any, value: int, scale: int, shift: int, axes: tuple[int, ...], epsilon: float) -> tuple[int, int, int, int]:
     # (result, mean, variance, 1 / deviation)
@@ -276,7 +277,7 @@ def _normalize(c: Any, value: int, scale: int, shift: int, axes: tuple[int, ...]
 
 
 @lowers("LayerNorm")
-def _layer_norm(c: Any, x: Any, scale: Any, shift: Any, begin: int = 1, begin_params: int = 1, epsilon: float = 1e-7) -> tuple[int, int, int]:
+def _layer_norm(c: Any, x: Any, scale: Any, shift: Any, begin: int = 1, begin_params: int = 1, epsilon: float = 1e-7) -> tuple[int, ...]:
     value = c.value(x)
     rank = len(c.shape(value))
     axes = tuple(range(normal_axis(begin, rank), rank))
@@ -286,7 +287,8 @@ def _layer_norm(c: Any, x: Any, scale: Any, shift: Any, begin: int = 1, begin_pa
 
 
 @lowers("LayerNormExt")
-def _layer_norm_ext(c: Any, x: Any, normal_shape: Sequence[int], scale: Any = None, shift: Any = None, epsilon: float = 1e-5) -> tuple[int, ...]:
+def _layer_norm_ext(c: Any, x: Any, normal_shape: Sequence[int], scale: Any = None, shift: Any = None,
+                    epsilon: float = 1e-5) -> tuple[int, ...]:
     value = c.value(x)
     rank = len(c.shape(value))
     axes = tuple(range(rank - len(normal_shape), rank))
@@ -303,7 +305,7 @@ def _rms_norm(c: Any, x: Any, scale: Any, epsilon: float = 1e-6) -> tuple[int, i
     return c.mul(c.mul(value, inverse), factor), inverse
 
 
-# ---- dropout ---------------------------------------------------------------------------------------------------------------------------------------------
+# ---- dropout -------------------------------------------------------------------------------------------------------------------------
 
 def _dropout(c: Any, x: Any, keep: float) -> tuple[int, int]:
     """The mask depends on the seed, the step and how many masks this call has drawn: a step that is run again draws the same ones."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import mindspore_compat as compat
 from .emit import BOOL, CODE, COMPUTED, F32, FLOATS, I32, I64
-from .lowering import LOWER, Lowering, Unlowerable, given_dtype, lowers, normal_axes, normal_axis, unify
+from .lowering import LOWER, Lowering, Unlowerable, Whole, given_dtype, lowers, normal_axes, normal_axis, unify
 
 # ---- elementwise ---------------------------------------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ def _clamp(c: Any, a: Any, low: Any, high: Any) -> int:
     return value if value != c.value(a) else c.copy(value)
 
 
-# ---- reductions ------------------------------------------------------------------------------------------------------------------------
+# ---- reductions ----------------------------------------------------------------------------------------------------------------------
 
 def _reduce(opcode: int, integers: int) -> Lowering:
     # integers: dtype that integers and bools become first, 0 = they stay
@@ -233,7 +233,7 @@ def _arg(opcode: int) -> Lowering:
 LOWER.update({"Argmax": _arg(CODE["MAX"]), "ArgMaxExt": _arg(CODE["MAX"]), "Argmin": _arg(CODE["MIN"]), "ArgMinExt": _arg(CODE["MIN"])})
 
 
-# ---- constants -----------------------------------------------------------------------------------------------------------------------------
+# ---- constants -----------------------------------------------------------------------------------------------------------------------
 
 def _like(fill: float | None) -> Lowering:
     def lower(c: Any, a: Any, *rest: Any) -> int:  # FullLike(a, fill, dtype), OnesLike(a), ZerosLikeExt(a, dtype)
@@ -243,7 +243,22 @@ def _like(fill: float | None) -> Lowering:
     return lower
 
 
-LOWER.update({"OnesLike": _like(1.0), "ZerosLike": _like(0.0), "OnesLikeExt": _like(1.0), "ZerosLikeExt": _like(0.0), "FullLike": _like(None)})
+LOWER.update({"OnesLike": _like(1.0), "ZerosLike": _like(0.0), "OnesLikeExt": _like(1.0), "ZerosLikeExt": _like(0.0),
+              "FullLike": _like(None)})
+
+
+@lowers("Range")
+def _range(c: Any, start: Any, end: Any, step: Any, *_: Any) -> int:
+    bounds = [c.operand(x) for x in (start, end, step)]
+    if any(x.__class__ is not Whole for x in bounds) or not bounds[2]:
+        raise Unlowerable
+    first, last, by = map(int, bounds)
+    dtype = compat.DTYPE_OF.get(start.dtype, 0) if hasattr(start, "dtype") else I64
+    if dtype not in (I32, I64):
+        raise Unlowerable
+    line = c.iota((max(0, -(-(last - first) // by)),), 0, dtype)
+    line = line if by == 1 else c.mul(line, float(by))
+    return line if first == 0 else c.add(line, float(first))
 
 
 @lowers("OneHot", "OneHotExt")

@@ -105,7 +105,7 @@ def _tile(c: Any, a: Any, repeats: Sequence[int]) -> int:
     return c.reshape(repeated, tuple(n * extent for n, extent in zip(repeats, shape, strict=True)))
 
 
-# ---- joining and cutting ----------------------------------------------------------------------------------------------------------------
+# ---- joining and cutting -------------------------------------------------------------------------------------------------------------
 
 @lowers("Concat")
 def _concat(c: Any, parts: Sequence[Any], axis: int = 0) -> int:
@@ -211,7 +211,7 @@ def _slice(c: Any, a: Any, begin: Sequence[int], size: Sequence[int]) -> int:
     return c.slice(value, tuple(v for start in begin for v in (start, 1)), extents)
 
 
-# ---- gathering --------------------------------------------------------------------------------------------------------------------------------
+# ---- gathering -----------------------------------------------------------------------------------------------------------------------
 
 def from_front(c: Any, index: int, extent: int) -> int:
     """An index with negative numbers counted from the end."""

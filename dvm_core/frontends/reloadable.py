@@ -117,7 +117,7 @@ def _remember(key: Hashable, outputs: Hashable) -> None:
         _signatures.popitem(last=False)
 
 
-def _compare(key: Hashable, outputs: Hashable) -> None:
+def _compare(key: tuple[str, Hashable], outputs: Hashable) -> None:
     known = _signatures.get(key, outputs)
     if known != outputs:
         raise OutputsChanged(f"{key[0]} would return {_words(outputs)} instead of {_words(known)} for the same inputs")

@@ -169,7 +169,7 @@ CHEAP = CONSTANT - {CODE["ONE_HOT"]} | frozenset(CODE[name] for name in (
     "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "NEG", "ABS", "COPY", "CAST", "SELECT"))
 
 
-# ---- groups: several instructions with one rule, shorter and more accurate than the chain of theirs --------------------------------------
+# ---- groups: several instructions with one rule, shorter and more accurate than the chain of theirs ----------------------------------
 
 def _softmax(e: Emitter, g: int, n: Node) -> int:
     return e.mul(e.sub(g, e.sum(e.mul(g, n.r), n.attrs, keepdims=True)), n.r)

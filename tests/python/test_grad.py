@@ -1,0 +1,269 @@
+"""Gradient rules against float64 differences of independent NumPy functions."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gradient_reference import differences, weights
+
+from dvm_core import _core
+from dvm_core.frontends import grad, vjp_rules
+from dvm_core.frontends.emit import BOOL, CODE, F32, I32, I64, Emitter, result_dtype
+
+CODES = {np.dtype("float32"): F32, np.dtype("int32"): I32, np.dtype("int64"): I64, np.dtype("bool"): BOOL}
+
+
+class Tape(Emitter):
+    """The smallest front end: records on a graph and keeps the tape."""
+
+    def __init__(self) -> None:
+        self.graph = _core.Graph("test")
+        self.tape: list[Any] = []
+        self.imms: list[tuple[float, ...]] = []
+        self.dtypes: list[int] = []
+        self.groups: dict[int, grad.Group] = {}
+        self.place = _core.place(__file__, 1)
+
+    def input(self, array: np.ndarray, needs: bool) -> int:
+        dtype = CODES[array.dtype]
+        self.tape.append(grad.Input(array.shape, dtype, needs, -1))
+        self.imms.append(())
+        self.dtypes.append(dtype)
+        return self.graph.input(array.ctypes.data, array.shape, dtype, None, array)
+
+    def op(self, opcode: int, operands: tuple[int, ...], attrs: tuple[int, ...] = (), shape: tuple[int, ...] | None = None, dtype: int = 0,
+           imms: tuple[float, ...] = ()) -> int:
+        value = self.graph.op(opcode, operands, attrs, shape, dtype, imms, self.place)
+        self.dtypes.append(result_dtype(opcode, operands, self.dtypes, dtype))
+        self.imms.append(imms)
+        self.tape.append(grad.Step(opcode, operands, attrs, shape, dtype, imms, self.place))
+        return value
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        return self.graph.shape(value)
+
+    def dtype(self, value: int) -> int:
+        return self.dtypes[value]
+
+    def group(self, rule: str, value: int, operands: tuple[int, ...], attrs: tuple[Any, ...] = (), saved: tuple[int, ...] = ()) -> int:
+        self.groups[value] = grad.Group(rule, operands, attrs, saved)
+        return value
+
+    def derive(self, outputs: list[int]) -> grad.Plan:
+        leaves = [value for value, entry in enumerate(self.tape) if isinstance(entry, grad.Input) and entry.needs_grad]
+        return grad.derive(self.tape, self.imms, self.graph.shape, self.dtypes, self.groups, [], outputs, leaves)
+
+    def replay(self, plan: grad.Plan, seeds: list[np.ndarray], imms: list[tuple[float, ...]] | None = None) -> list[np.ndarray | None]:
+        def add(seed: np.ndarray) -> int:
+            return self.graph.input(seed.ctypes.data, seed.shape, F32, None, seed)
+
+        ids = grad.replay(self.graph, plan, seeds, imms or self.imms, lambda step: None, add)
+        self.graph.flush([i for i in ids if i >= 0])
+        return [np.array(self.graph.array(i)) if i >= 0 else None for i in ids]
+
+
+def gradients(record: Callable[..., int], arrays: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray | None], Tape, grad.Plan]:
+    """Result, gradients of sum(result * weights) with weights 1, 2, 3 ..., tape and plan."""
+    tape = Tape()
+    values = [tape.input(array, array.dtype == np.float32) for array in arrays]
+    out = record(tape, *values)
+    plan = tape.derive([out])
+    tape.graph.flush({*plan.saved, out})
+    result = np.array(tape.graph.array(out))
+    return result, tape.replay(plan, [weights(result.shape)]), tape, plan
+
+
+def some(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = 0) -> np.ndarray:
+    random = np.random.default_rng(math.prod(shape) + seed)
+    return random.uniform(low, high, shape).astype(np.float32)
+
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+softmax = lambda x: np.exp(x - x.max(-1, keepdims=True)) / np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True)  # noqa: E731
+X, Y, POSITIVE = some(3, 4), some(3, 4, seed=9), some(3, 4, low=0.3)
+INDEX = np.array([[0, 2], [2, 1]], np.int64)
+MASK = X > 0.2
+
+# name: what is recorded, the same in NumPy, the operands
+CASES: dict[str, tuple[Callable[..., int], Callable[..., np.ndarray], list[np.ndarray]]] = {
+    "add broadcasts both ways": (lambda e, a, b: e.add(a, b), np.add, [some(3, 1), some(1, 4)]),
+    "add one value twice": (lambda e, a: e.add(a, a), lambda a: a + a, [X]),
+    "sub to a lower rank": (lambda e, a, b: e.sub(a, b), np.subtract, [some(2, 3, 4), some(4)]),
+    "mul": (lambda e, a, b: e.mul(a, b), np.multiply, [X, Y]),
+    "mul by an immediate": (lambda e, a: e.mul(a, 3.5), lambda a: a * 3.5, [X]),
+    "div": (lambda e, a, b: e.div(a, b), np.divide, [X, POSITIVE]),
+    "immediate over value": (lambda e, a: e.div(2.0, a), lambda a: 2 / a, [POSITIVE]),
+    "pow": (lambda e, a, b: e.pow(a, b), np.power, [POSITIVE, Y]),
+    "pow to an immediate": (lambda e, a: e.pow(a, 3.0), lambda a: a ** 3, [X]),
+    "immediate to a pow": (lambda e, a: e.pow(1.5, a), lambda a: 1.5 ** a, [X]),
+    "maximum": (lambda e, a, b: e.maximum(a, b), np.maximum, [X, Y]),
+    "minimum with an immediate": (lambda e, a: e.minimum(a, 0.5), lambda a: np.minimum(a, 0.5), [X]),
+    "neg abs": (lambda e, a: e.neg(e.abs(a)), lambda a: -np.abs(a), [X]),
+    "exp": (lambda e, a: e.exp(a), np.exp, [X]),
+    "log": (lambda e, a: e.log(a), np.log, [POSITIVE]),
+    "sqrt": (lambda e, a: e.sqrt(a), np.sqrt, [POSITIVE]),
+    "rsqrt": (lambda e, a: e.rsqrt(a), lambda a: a ** -0.5, [POSITIVE]),
+    "reciprocal": (lambda e, a: e.reciprocal(a), lambda a: 1 / a, [POSITIVE]),
+    "tanh": (lambda e, a: e.tanh(a), np.tanh, [X]),
+    "erf": (lambda e, a: e.erf(a), erf, [X]),
+    "sigmoid": (lambda e, a: e.sigmoid(a), lambda a: 1 / (1 + np.exp(-a)), [X]),
+    "sin cos": (lambda e, a: e.mul(e.sin(a), e.cos(a)), lambda a: np.sin(a) * np.cos(a), [X]),
+    "copy": (lambda e, a: e.copy(a), np.array, [X]),
+    "select": (lambda e, m, a, b: e.select(m, a, b), np.where, [MASK, X, Y]),
+    "select of a constant": (lambda e, m, a: e.select(m, e.full(1.0, (), F32), a), lambda m, a: np.where(m, 1.0, a), [MASK, X]),
+    "floor has none, its argument has": (lambda e, a: e.add(e.floor(a), a), lambda a: np.floor(a) + a, [X]),
+    "sum of an axis": (lambda e, a: e.sum(a, (1,)), lambda a: a.sum(1), [some(2, 3, 4)]),
+    "sum of axes apart": (lambda e, a: e.sum(a, (0, 2)), lambda a: a.sum((0, 2)), [some(2, 3, 4)]),
+    "mean with kept axes": (lambda e, a: e.mean(a, (0, 1), True), lambda a: a.mean((0, 1), keepdims=True), [some(2, 3, 4)]),
+    "mean of everything": (lambda e, a: e.mean(a, (0, 1)), lambda a: a.mean(), [X]),
+    "max": (lambda e, a: e.max(a, (1,)), lambda a: a.max(1), [X]),
+    "min with kept axes": (lambda e, a: e.min(a, (0,), True), lambda a: a.min(0, keepdims=True), [X]),
+    "matmul": (lambda e, a, b: e.matmul(a, b), np.matmul, [some(3, 4), some(4, 5)]),
+    "matmul transposed a": (lambda e, a, b: e.matmul(a, b, True), lambda a, b: a.T @ b, [some(4, 3), some(4, 5)]),
+    "matmul transposed b": (lambda e, a, b: e.matmul(a, b, False, True), lambda a, b: a @ b.T, [some(3, 4), some(5, 4)]),
+    "matmul transposed both": (lambda e, a, b: e.matmul(a, b, True, True), lambda a, b: a.T @ b.T, [some(4, 3), some(5, 4)]),
+    "matmul with broadcast batches": (lambda e, a, b: e.matmul(a, b), np.matmul, [some(2, 1, 3, 4), some(5, 4, 2)]),
+    "reshape": (lambda e, a: e.mul(e.reshape(a, (2, 6)), e.reshape(a, (2, 6))), lambda a: a.reshape(2, 6) ** 2, [X]),
+    "transpose": (lambda e, a: e.exp(e.transpose(a, (2, 0, 1))), lambda a: np.exp(a.transpose(2, 0, 1)), [some(2, 3, 4)]),
+    "slice with a step": (lambda e, a: e.slice(a, (1, 1, 0, 2), (2, 2)), lambda a: a[1:, ::2], [X]),
+    "slice backwards": (lambda e, a: e.slice(a, (2, -1, 3, -3), (3, 2)), lambda a: a[::-1, ::-3], [X]),
+    "unslice": (lambda e, a: e.unslice(a, (1, 1, 0, 2), (4, 7)), lambda a: _unslice(a), [X]),
+    "broadcast": (lambda e, a: e.mul(e.broadcast(a, (3, 4)), e.broadcast(a, (3, 4))), lambda a: np.broadcast_to(a, (3, 4)) ** 2, [some(4)]),
+    "concat": (lambda e, a, b: e.concat((a, b, a), 1), lambda a, b: np.concatenate((a, b, a), 1), [X, some(3, 2)]),
+    "gather with repeats": (lambda e, a, i: e.gather(a, i, 0), lambda a, i: a[i], [X, INDEX]),
+    "gather of an inner axis": (lambda e, a, i: e.gather(a, i, 1), lambda a, i: np.take(a, i, 1), [X, INDEX]),
+    "scatter_add": (lambda e, a, i: e.scatter_add(a, i, 0, (5, 4)), lambda a, i: _scatter(a, i), [some(2, 2, 4), INDEX]),
+    "cast to an integer and back has none": (lambda e, a: e.mul(e.cast(e.cast(a, I32), F32), a), lambda a: np.trunc(a) * a, [X]),
+    "a chain reads values again": (lambda e, a, b: e.mul(e.tanh(e.matmul(a, b)), e.matmul(a, b)),
+                                   lambda a, b: np.tanh(a @ b) * (a @ b), [some(3, 4), some(4, 2)]),
+}
+
+
+def _unslice(a: np.ndarray) -> np.ndarray:
+    r = np.zeros((4, 7), a.dtype)
+    r[1:4, 0:8:2] = a
+    return r
+
+
+def _scatter(a: np.ndarray, index: np.ndarray) -> np.ndarray:
+    r = np.zeros((5, 4), a.dtype)
+    np.add.at(r, index, a)
+    return r
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rule_matches_differences_in_float64(name: str) -> None:
+    record, reference, arrays = CASES[name]
+    result, found, _, _ = gradients(record, arrays)
+    exact = reference(*[a.astype(np.float64) if a.dtype == np.float32 else a for a in arrays])
+    np.testing.assert_allclose(result, exact, rtol=2e-6, atol=2e-6)
+    for ours, numeric in zip(found, differences(reference, arrays), strict=True):
+        np.testing.assert_allclose(ours, numeric, rtol=1e-4, atol=1e-5)
+
+
+def _soft(e: Tape, a: int) -> int:
+    shifted = e.exp(e.sub(a, e.max(a, (1,), True)))
+    return e.group("softmax", e.div(shifted, e.sum(shifted, (1,), True)), (a,), (1,))
+
+
+def _log_soft(e: Tape, a: int) -> int:
+    shifted = e.sub(a, e.max(a, (1,), True))
+    return e.group("log_softmax", e.sub(shifted, e.log(e.sum(e.exp(shifted), (1,), True))), (a,), (1,))
+
+
+def _norm(e: Tape, a: int, scale: int = -1, shift: int = -1) -> int:
+    centred = e.sub(a, e.mean(a, (1,), True))
+    inverse = e.rsqrt(e.add(e.mean(e.mul(centred, centred), (1,), True), 1e-5))
+    normal = result = e.mul(centred, inverse)
+    result = e.add(e.mul(result, scale), shift) if scale >= 0 else e.copy(result)
+    return e.group("layer_norm", result, (a, scale, shift), (1,), (normal, inverse))
+
+
+def _norm64(a: np.ndarray, scale: Any = 1.0, shift: Any = 0.0) -> np.ndarray:
+    return (a - a.mean(1, keepdims=True)) / np.sqrt(a.var(1, keepdims=True) + 1e-5) * scale + shift
+
+
+def _gelu(e: Tape, a: int) -> int:
+    k, m = math.sqrt(2 / math.pi), 0.044715
+    t = e.tanh(e.mul(e.add(a, e.mul(e.mul(e.mul(a, a), a), m)), k))
+    return e.group("gelu_tanh", e.mul(e.mul(a, 0.5), e.add(t, 1.0)), (a,), (k, m), (t,))
+
+
+GROUPS: dict[str, tuple[Callable[..., int], Callable[..., np.ndarray], list[np.ndarray]]] = {
+    "softmax": (_soft, softmax, [X]),
+    "log_softmax": (_log_soft, lambda a: np.log(softmax(a)), [X]),
+    "layer_norm": (_norm, _norm64, [X, some(4), some(4, seed=3)]),
+    "layer_norm without scale": (_norm, _norm64, [X]),
+    "gelu_tanh": (_gelu, lambda a: 0.5 * a * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a ** 3))), [X]),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_group_rule_matches_differences_in_float64(name: str) -> None:
+    record, reference, arrays = GROUPS[name]
+    result, found, _, _ = gradients(record, arrays)
+    np.testing.assert_allclose(result, reference(*[a.astype(np.float64) for a in arrays]), rtol=1e-5, atol=2e-6)
+    for ours, numeric in zip(found, differences(reference, arrays), strict=True):
+        np.testing.assert_allclose(ours, numeric, rtol=1e-4, atol=2e-5)
+
+
+def test_every_instruction_has_a_rule_or_is_declared_constant() -> None:
+    assert set(CODE.values()) == set(vjp_rules.RULES) | vjp_rules.CONSTANT
+    assert not set(vjp_rules.RULES) & vjp_rules.CONSTANT
+
+
+def test_gradient_at_ties_and_kinks_follows_mindspore() -> None:
+    at_zero = np.zeros((2, 2), np.float32)
+    _, (relu,), _, _ = gradients(lambda e, a: e.maximum(0.0, a), [at_zero])
+    assert not relu.any()  # relu's slope at 0 is 0
+    tied = np.ones((1, 3), np.float32)
+    _, (shared,), _, _ = gradients(lambda e, a: e.max(a, (1,)), [tied])
+    np.testing.assert_allclose(shared, np.full((1, 3), weights((1,))[0] / 3))
+
+
+def test_forward_keeps_what_backward_reads_and_repeats_what_is_cheap() -> None:
+    # y = tanh(a @ b) * 2 + 1: the scaled and shifted values are not read by any rule, tanh's result is.
+    _, _, tape, plan = gradients(lambda e, a, b: e.add(e.mul(e.tanh(e.matmul(a, b)), 2.0), 1.0), [some(3, 4), some(4, 2)])
+    assert [tape.tape[v].opcode for v in plan.saved] == [CODE["TANH"]]
+    # y = relu(a @ b) * (a @ b + 1): relu's rule reads the first product, from which relu's result is repeated; the sum is kept.
+    _, _, tape, plan = gradients(lambda e, a, b: e.mul(e.maximum(0.0, e.matmul(a, b)), e.add(e.matmul(a, b), 1.0)), [some(3, 4), some(4, 2)])
+    assert [tape.tape[v].opcode for v in plan.saved] == [CODE["MATMUL"], CODE["ADD"]]
+
+
+def test_views_are_repeated_not_kept() -> None:
+    _, _, tape, plan = gradients(lambda e, a, b: e.matmul(e.transpose(e.exp(a), (1, 0)), b), [some(4, 3), some(4, 2)])
+    assert [tape.tape[v].opcode for v in plan.saved] == [CODE["EXP"]]
+
+
+def test_plan_is_replayed_with_new_immediates() -> None:
+    tape = Tape()
+    a = tape.input(X, True)
+    out = tape.mul(tape.exp(a), 2.0)
+    plan = tape.derive([out])
+    tape.graph.flush({*plan.saved, out})
+    imms = [*tape.imms]
+    imms[out] = (5.0,)
+    (found,) = tape.replay(plan, [np.ones((3, 4), np.float32)], imms)
+    np.testing.assert_allclose(found, 5 * np.exp(X.astype(np.float64)), rtol=1e-5)
+
+
+def test_backward_places_carry_the_forward_line() -> None:
+    tape = Tape()
+    a = tape.input(X, True)
+    tape.place = _core.place("/user/model.py", 41, function="forward")
+    out = tape.exp(tape.tanh(a))
+    plan = tape.derive([out])
+    assert plan.steps
+    for step in plan.steps:
+        file, line, *_, backward = _core.place_info(step[6])
+        assert (file, line, backward) == ("/user/model.py", 41, True)
+
+
+def test_inputs_that_want_no_gradient_get_none_and_cost_nothing() -> None:
+    tape = Tape()
+    a, b = tape.input(X, True), tape.input(Y, False)
+    plan = tape.derive([tape.mul(a, b)])
+    assert [step[0] for step in plan.steps] == [CODE["MUL"]]
