@@ -101,7 +101,9 @@ class Run:
             time.sleep(0.02)
 
     def stopped(self, timeout: float = 60) -> dict[str, Any]:
-        return self.client.event("stopped", timeout=timeout)["body"]
+        event = self.client.event("stopped", "terminated", timeout=timeout)
+        expect(event["event"] == "stopped", f"the program ended instead of stopping:\n{self.text[-2000:]}")
+        return event["body"]
 
     def go_on(self, stop: dict[str, Any]) -> None:
         self.client.request("continue", threadId=stop["threadId"])

@@ -1,0 +1,72 @@
+"""Measures the VM and the debugger against their peers in one run, prints a table and writes build/bench.json.
+
+    python benchmarks/run.py [--quick] [--only TEXT]
+
+Contenders of a row are interleaved and compared by medians; ratios, not times, carry from machine to machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import digits
+import ops
+from rich.console import Console
+from rich.table import Table
+from timing import Row, show
+
+import dvm_core as dvm
+
+
+def report(rows: list[Row], compile_us: dict[str, float]) -> Table:
+    table = Table(title="medians per call; × = times faster than that peer", title_justify="left")
+    table.add_column("row")
+    table.add_column("ours", justify="right")
+    table.add_column("peers")
+    table.add_column("aim")
+    for row in rows:
+        peers = "   ".join(f"{peer} {show(t)} ({row.ratio(peer):.2f} ×)" for peer, t in row.times.items() if peer != row.ours)
+        table.add_row(row.name, show(row.times[row.ours]), peers, row.aim)
+    table.add_row("compile time per program", f"p50 {compile_us['p50']:.0f} µs", f"p99 {compile_us['p99']:.0f} µs   max {compile_us['max']:.0f} µs", "")
+    return table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few seconds in all: to see that it runs, not to judge by")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only groups whose name has TEXT: step, attached, ops")
+    parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
+    options = parser.parse_args()
+    seconds = 0.5 if options.quick else 5.0
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    groups = {
+        "step": lambda: digits.training_step(seconds * 2),
+        "ops": lambda: ops.rows(seconds),
+        "attached": lambda: digits.attached(seconds, options.out.parent.resolve(), pairs=1 if options.quick else 5),
+    }
+    rows: list[Row] = []
+    for name, group in groups.items():
+        if options.only in name:
+            with console.status(f"measuring: {name}"):
+                rows += group()
+    compile_us = digits.compile_time()
+    console.print(report(rows, compile_us))
+    options.out.write_text(json.dumps({
+        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "simd": dvm.stats().get("simd")},
+        "rows": [{"name": r.name, "seconds": r.times, "ratios": {p: r.ratio(p) for p in r.times if p != r.ours}, "aim": r.aim} for r in rows],
+        "compile_us": compile_us,
+    }, indent=1) + "\n")
+    console.print(f"written to {options.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
