@@ -49,6 +49,15 @@ export const full = (x: Num | undefined): string => {
   return Number.isNaN(v) ? 'NaN' : Number.isFinite(v) ? String(v) : v > 0 ? '+Inf' : '-Inf';
 };
 
+/** The shortest digits that name a float32: `0.1`, where its exact value is 0.10000000149011612. */
+export function shortestFloat32(v: number): string {
+  for (let digits = 1; digits < 9; digits++) {
+    const text = Number(v.toPrecision(digits));
+    if (Math.fround(text) === v) return String(text);
+  }
+  return String(Number(v.toPrecision(9)));
+}
+
 /** `1536` → `1.5 KiB`. */
 export function bytes(n: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

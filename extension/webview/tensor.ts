@@ -1,7 +1,7 @@
 // The page of one tensor: shows what it is sent, asks for another plane of a tensor too large to be sent whole.
 import type { Stats } from '../src/protocol';
 import { placeholderReason } from '../src/protocol';
-import { count, full, num, short, typeText } from '../src/text';
+import { count, full, num, short, shortestFloat32, typeText } from '../src/text';
 import { decode } from '../src/views/decode';
 import { defaultAxes, planeOf, sizeOf, sliceText, type Plane } from '../src/views/planes';
 import type { TensorMessage } from '../src/views/tensor';
@@ -135,8 +135,9 @@ function showStats(stats: Stats): void {
 
 function showCell(): void {
   const value = plane?.values[cell.row * plane.columns + cell.column];
-  byId('cell').textContent =
-    value === undefined ? '' : `[${cell.row}, ${cell.column}]  ${full(Number.isNaN(value) ? 'NaN' : value)}`;
+  const digits = (v: number): string =>
+    Number.isFinite(v) && Math.fround(v) === v ? shortestFloat32(v) : full(Number.isNaN(v) ? 'NaN' : v);
+  byId('cell').textContent = value === undefined ? '' : `[${cell.row}, ${cell.column}]  ${digits(value)}`;
 }
 
 byId('map').addEventListener('mousemove', (event) => {

@@ -3,44 +3,21 @@
 // Screenshots of every station are kept in build/screenshots.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { digitsWorkspace, root } from './digits.mjs';
 import { openWorkbench, startServer } from './kit/server.mjs';
 import { sleep, until } from './kit/until.mjs';
 
-const here = path.dirname(fileURLToPath(import.meta.url));
-const root = path.resolve(here, '../..');
 const [dir = path.join(root, 'build/vscode'), vsix = path.join(root, 'build/dvm-live.vsix')] = process.argv
   .slice(2)
   .map((a) => path.resolve(a));
 const shots = path.join(root, 'build/screenshots');
 fs.rmSync(shots, { recursive: true, force: true });
 fs.mkdirSync(shots, { recursive: true });
-
-// The example, in a folder of its own: the test edits it.
-const folder = path.join(fs.mkdtempSync(path.join(tmpdir(), 'dvm-e2e-')), 'digits');
-fs.cpSync(path.join(root, 'examples/digits'), folder, { recursive: true });
-fs.mkdirSync(path.join(folder, '.vscode'), { recursive: true });
-const configuration = {
-  name: 'DVM: digits',
-  type: 'dvm',
-  request: 'launch',
-  program: '${workspaceFolder}/train.py',
-  args: ['--steps', '400'],
-  python: path.join(root, '.venv/bin/python'),
-};
-fs.writeFileSync(path.join(folder, '.vscode/launch.json'), JSON.stringify({ version: '0.2.0', configurations: [configuration] }));
-
-/** Number of the first line of a file that holds `text`. */
-function lineOf(file, text) {
-  const lines = fs.readFileSync(path.join(folder, file), 'utf8').split('\n');
-  const at = lines.findIndex((l) => l.includes(text));
-  assert.ok(at >= 0, `${file} has no line with ${text}`);
-  return at + 1;
-}
+const { folder, lineOf, remove } = digitsWorkspace(250);
 
 const MODEL = 'model.py';
+const TRAIN = 'train.py';
 const line = lineOf(MODEL, 'scores = scores / ');
 const stations = [];
 let last = Date.now();
@@ -70,8 +47,7 @@ const statusItem = (pattern) =>
 try {
   await station('breakpoint in the gutter', async () => {
     await wb.openFile(MODEL);
-    await wb.page.keyboard.press('Control+G');
-    await wb.accept(String(line));
+    await wb.gotoLine(line);
     await wb.toggleBreakpoint(MODEL, line);
   });
 
@@ -123,7 +99,7 @@ try {
     }
     await until(
       'samples in the watch row',
-      async () => /f32\[\d+,4,8,8\]\s+μ \S+ σ \S+\s+\S+\s+step \d+/.test(await watchRow('scores').innerText()),
+      async () => /μ \S+ σ \S+\s+[▁▂▃▄▅▆▇█]+\s+f32\[\d+,4,8,8\]\s+step \d+/.test(await watchRow('scores').innerText()),
       30_000,
     );
   });
@@ -175,19 +151,28 @@ try {
   });
 
   await station('hot reload', async () => {
-    const text = fs.readFileSync(path.join(folder, 'train.py'), 'utf8');
-    assert.ok(text.includes('PEAK = 2e-3') && text.includes('return PEAK * (0.1'));
-    await wb.openFile('train.py');
-    fs.writeFileSync(path.join(folder, 'train.py'), text.replace('return PEAK * (0.1', 'return 0.5 * PEAK * (0.1'));
-    await statusItem(/applied at step [\d,]+/);
+    // Past the warm-up, or the edited branch of the schedule would not be in use.
+    const edited = lineOf(TRAIN, 'return PEAK * (0.1');
+    await wb.openFile(TRAIN);
+    await wb.gotoLine(edited, 'return '.length + 5);
+    await wb.page.keyboard.type('0.5 * ');
+    await wb.page.keyboard.press('Control+S');
+    await statusItem(/applied at step [\d,]+ · \d+ of \d+ instructions? · /);
+    assert.match(fs.readFileSync(path.join(folder, TRAIN), 'utf8'), /return 0\.5 \* PEAK \* \(0\.1/);
+    await until('the mark of the line in force', async () => wb.page.locator('.monaco-editor .cdr[class*="ced-"]').count());
   });
 
   await station('refused', async () => {
-    const file = path.join(folder, 'train.py');
-    const good = fs.readFileSync(file, 'utf8');
-    fs.writeFileSync(file, good.replace('logits = model(x)', 'logits = model(x'));
+    await wb.gotoLine(lineOf(TRAIN, 'logits = model(x)'), 'logits = model(x'.length + 9);
+    await wb.page.keyboard.press('Delete');
+    await wb.page.keyboard.press('Control+S');
     await statusItem(/^refused: /);
-    fs.writeFileSync(file, good);
+    await until('the problem in the editor', async () => wb.page.locator('.monaco-editor .squiggly-warning').count());
+  });
+
+  await station('mended', async () => {
+    await wb.page.keyboard.type(')');
+    await wb.page.keyboard.press('Control+S');
     await statusItem(/applied|no change/);
   });
 
@@ -206,5 +191,5 @@ try {
 } finally {
   await wb.close();
   await srv.stop();
-  fs.rmSync(path.dirname(folder), { recursive: true, force: true });
+  remove();
 }

@@ -5,6 +5,12 @@ import type { Sessions } from '../sessions';
 import { inlineSummary } from '../text';
 import { assignedIn, expressionAt, namesIn } from './names';
 
+interface Scope {
+  name: string;
+  variablesReference: number;
+  expensive?: boolean;
+}
+
 interface Variable {
   name: string;
   value: string;
@@ -61,15 +67,12 @@ export class InlineValues implements vscode.InlineValuesProvider {
 
   /** What is shown behind each name: the Tensors scope's one-line summary, or a local's short value. */
   private async valuesOf(session: vscode.DebugSession, frameId: number): Promise<Map<string, string>> {
-    const { scopes } = await this.sessions.request<{ scopes: (Variable & { expensive?: boolean; presentationHint?: string })[] }>(
-      'scopes',
-      { frameId },
-      session,
-    );
+    const { scopes } = await this.sessions.request<{ scopes: Scope[] }>('scopes', { frameId }, session);
     const values = new Map<string, string>();
     for (const scope of scopes) {
       const tensors = scope.name === 'Tensors';
-      if (!tensors && (scope.expensive || !/^locals$/i.test(scope.presentationHint ?? scope.name))) continue;
+      // Where Python stands elsewhere (a backward line), its locals are `Locals of ...`: names of another function.
+      if (!tensors && (scope.expensive || scope.name !== 'Locals')) continue;
       const args = { variablesReference: scope.variablesReference };
       const { variables } = await this.sessions.request<{ variables: Variable[] }>('variables', args, session);
       for (const v of variables) {

@@ -15,7 +15,7 @@ const PAGE = vscode.Uri.from({ scheme: SCHEME, path: '/Hot Reload.md' });
 
 export class HotReload implements vscode.Disposable, vscode.TextDocumentContentProvider {
   private last: Reload | undefined;
-  /** Text of a file as the running program has it; taken from the disk before the first save. */
+  /** Text of a file as the running program has it; taken from the disk when it is opened, at the latest before the first save. */
   private readonly inForce = new Map<string, string>();
   private readonly marks = new Map<string, { lines: number[]; step: number | undefined }>();
   private readonly diagnostics = vscode.languages.createDiagnosticCollection('dvm-reload');
@@ -48,12 +48,14 @@ export class HotReload implements vscode.Disposable, vscode.TextDocumentContentP
       }),
       sessions.onReady(() => {
         if (sessions.all().length === 1) this.forget();
+        for (const document of vscode.workspace.textDocuments) void this.keepIfPython(document);
       }),
+      vscode.workspace.onDidOpenTextDocument((d) => this.keepIfPython(d)),
       sessions.onEnded(() => {
         if (!sessions.all().length) this.clearMarks();
       }),
       vscode.workspace.onWillSaveTextDocument((e) => {
-        if (e.document.languageId === 'python' && sessions.all().length) e.waitUntil(this.keepText(e.document.uri.fsPath));
+        e.waitUntil(this.keepIfPython(e.document));
       }),
       vscode.window.onDidChangeVisibleTextEditors(() => this.decorate()),
     ];
@@ -131,7 +133,11 @@ export class HotReload implements vscode.Disposable, vscode.TextDocumentContentP
     for (const [file, found] of byFile) this.diagnostics.set(vscode.Uri.file(file), found);
   }
 
-  /** The text on disk just before a save is what the program has, unless a reload has told us better. */
+  private async keepIfPython({ languageId, uri }: vscode.TextDocument): Promise<void> {
+    if (languageId === 'python' && uri.scheme === 'file' && this.sessions.all().length) await this.keepText(uri.fsPath);
+  }
+
+  /** The text on disk before the first save is what the program has; later, reloads tell. */
   private async keepText(file: string): Promise<void> {
     if (this.inForce.has(file)) return;
     const text = await readFile(file, 'utf8').catch(() => undefined);

@@ -57,7 +57,10 @@ export class Series {
   }
 }
 
-/** A row's text behind the name: `f32[32,64]  μ 0.021 σ 1.10  ▁▂▃▅▆  step 1,204`, or why there are no values. */
+/**
+ * A row's text behind the name: `μ 0.021 σ 1.10  ▁▂▃▅▆  f32[32,64]  step 1,204`, or why there are no values. What changes comes first: a
+ * side bar is narrow, and what does not fit is cut off at the end.
+ */
 export function rowText(series: Series | undefined): string {
   if (!series || series.health() === 'waiting') return series?.message || 'waiting for its line to run';
   if (series.error) return series.error;
@@ -66,9 +69,9 @@ export function rowText(series: Series | undefined): string {
   const step = `step ${last.step.toLocaleString('en-US')}`;
   const type = typeText(last.dtype, last.shape);
   const reason = placeholderReason(last);
-  if (reason) return [type, reason, step].join('  ');
+  if (reason) return [reason, type, step].join('  ');
   const stat = last.stats ? statText(last.stats, last.backward ?? false) : '';
-  return [type, stat, sparkline(series.history()), step].filter(Boolean).join('  ');
+  return [stat, sparkline(series.history()), type, step].filter(Boolean).join('  ');
 }
 
 /** The row for a screen reader: state in words first. */

@@ -24,7 +24,7 @@ export const watch: Tests = {
     assert.equal(await row('h'), 'waiting for its line to run');
     await started();
     const text = await until('samples', async () =>
-      /^f32\[4,3\] {2}μ \S+ σ \S+ {2}[▁▂▃▄▅▆▇█]{5,8} {2}step \d+$/.exec(await row('h')),
+      /^μ \S+ σ \S+ {2}[▁▂▃▄▅▆▇█]{5,8} {2}f32\[4,3\] {2}step \d+$/.exec(await row('h')),
     );
     assert.ok(text);
     const found = await facts('h');
@@ -62,7 +62,7 @@ export const watch: Tests = {
     await watches.add({ expression: 'bad' });
     await started();
     await until('the placeholder', async () =>
-      /^f32\[4,3\] {2}copy timed out \(100 ms\): shape only {2}step/.test(await row('slow')),
+      /^copy timed out \(100 ms\): shape only {2}f32\[4,3\] {2}step/.test(await row('slow')),
     );
     await until('the refusal', async () => (await row('bad')) === 'no instruction makes bad');
   },

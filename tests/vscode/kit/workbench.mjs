@@ -84,6 +84,13 @@ export class Workbench {
     await this.editor(name).locator('.view-line').first().waitFor();
   }
 
+  /** Puts the cursor of the active editor on a line and column, both from 1. */
+  async gotoLine(line, column = 1) {
+    await this.#palette('Control+G', `:${line}:${column}`);
+    await this.page.keyboard.press('Enter');
+    await until('the cursor there', async () => (await this.statusBar()).includes(`Ln ${line}, Col ${column}`), 5000);
+  }
+
   /** The text editor showing the file of that base name. */
   editor(name) {
     return this.page.locator(`.editor-instance .monaco-editor[data-uri$="/${path.basename(name)}"]`).first();

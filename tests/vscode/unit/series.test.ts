@@ -17,7 +17,7 @@ test('a history keeps the newest samples only', () => {
   for (let step = 1; step <= 5; step++) series.add(snapshot(step, finite(step)));
   assert.deepEqual(series.history(), [3, 4, 5]);
   assert.equal(series.samples, 5);
-  assert.equal(rowText(series), 'f32[2,3]  μ 5 σ 1  ▁▅█  step 5');
+  assert.equal(rowText(series), 'μ 5 σ 1  ▁▅█  f32[2,3]  step 5');
 });
 
 test('NaN is a state of its own and its first step is kept', () => {
@@ -27,7 +27,7 @@ test('NaN is a state of its own and its first step is kept', () => {
   series.add(snapshot(9, { stats: { count: 6, nan: 6, mean: 'NaN', std: 'NaN' } }));
   assert.equal(series.health(), 'notFinite');
   assert.equal(series.firstBadStep, 7);
-  assert.match(rowText(series), /NaN 6 of 6 {2}▄×× {2}step 9/);
+  assert.match(rowText(series), /^NaN 6 of 6 {2}▄×× {2}f32\[2,3\] {2}step 9/);
   assert.match(spokenText({ key: 'k', expression: 'h', everyN: 1 }, series), /^h, not finite, /);
 });
 
@@ -36,7 +36,7 @@ test('a placeholder says why and keeps the statistics it had', () => {
   series.add(snapshot(1, finite(2)));
   series.add(snapshot(1204, { placeholder: true, reason: 'copy timed out (100 ms): shape only' }));
   assert.equal(series.health(), 'placeholder');
-  assert.equal(rowText(series), 'f32[2,3]  copy timed out (100 ms): shape only  step 1,204');
+  assert.equal(rowText(series), 'copy timed out (100 ms): shape only  f32[2,3]  step 1,204');
   assert.equal(series.lastStats?.mean, 2);
   assert.equal(series.placeholders, 1);
 });

@@ -7,6 +7,7 @@ import {
   measure,
   notFinite,
   short,
+  shortestFloat32,
   sparkline,
   statText,
   typeText,
@@ -28,6 +29,11 @@ test('three significant digits, and words for what is not finite', () => {
   for (const [value, text] of cases) assert.equal(short(value), text);
   assert.equal(full(0.1), '0.1');
   assert.equal(full('Infinity'), '+Inf');
+});
+
+test('a float32 is written with the digits that name it', () => {
+  for (const text of ['0.1', '-0.4104539', '16777216', '3.4028235e+38', '1e-45'])
+    assert.equal(shortestFloat32(Math.fround(Number(text))), String(Number(text)));
 });
 
 test('types are written as the program listings write them', () => {
