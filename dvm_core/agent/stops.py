@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from ..frontends import capture
 from . import explain, python_stop
 from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .evaluate import Refused, evaluate
@@ -108,10 +109,11 @@ class Stops:
         self.current = stop
         self._announce(stop, kind, points, text)
         try:
-            if stop.joined and top is not None:
-                python_stop.suspend_here(top)
-            else:
-                stop.released.wait()
+            with capture.set_aside():
+                if stop.joined and top is not None:
+                    python_stop.suspend_here(top)
+                else:
+                    stop.released.wait()
         except python_stop.Incompatible as error:
             self._session.notice(str(error), category="error")
             stop.joined = False
@@ -164,11 +166,11 @@ class Stops:
             return self.frame(self.current)
         if frame is None or not captures:
             return None
-        capture = captures[-1]
-        capture.flush_all()
-        capture.inspected = True
+        innermost = captures[-1]
+        innermost.flush_all()
+        innermost.inspected = True
         self._session.references.clear()
-        self.current = Stop(self._next_epoch(), ident, CaptureView(capture, self._session.texts, frame), joined=True)
+        self.current = Stop(self._next_epoch(), ident, CaptureView(innermost, self._session.texts, frame), joined=True)
         return self.frame(self.current)
 
     def look(self) -> None:

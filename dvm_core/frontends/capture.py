@@ -15,6 +15,7 @@ class Capture:
 
     front_end = ""  # "mindspore", "array"
     inspected = False  # a debugger has shown its tensors, and may hold them longer than the program would
+    paused = False  # the framework itself runs what is called
     mode = "stream"  # "stream": the Python body runs on every call; "graph": a trace is replayed without it
 
     def __init__(self, graph: Graph, function: str, step: int) -> None:
@@ -39,6 +40,7 @@ class Capture:
 class _Top(threading.local):
     capture: Capture | None = None  # innermost one of this thread
     replayed: Capture | None = None
+    aside = 0  # so many outer captures of this thread are set aside
 
 
 _top = _Top()
@@ -66,6 +68,23 @@ def launching() -> Capture | None:
     return _top.capture or _top.replayed
 
 
+@contextlib.contextmanager
+def set_aside() -> Iterator[None]:
+    """Inside, the calling thread records nothing: what a person evaluates at a stop is no part of the program that stands there."""
+    capture, aside = _top.capture, _top.aside
+    paused = capture.paused if capture is not None else False
+    with _lock:
+        _top.capture, _top.aside = None, len(_live.get(threading.get_ident(), ()))
+    if capture is not None:
+        capture.paused = True
+    try:
+        yield
+    finally:
+        _top.capture, _top.aside = capture, aside
+        if capture is not None:
+            capture.paused = paused
+
+
 def captures() -> dict[int, list[Capture]]:
     """All live captures: thread ident -> captures of that thread, outermost first (a copy)."""
     with _lock:
@@ -88,5 +107,5 @@ def pop(capture: Capture) -> None:
             del stack[stack.index(capture):]
         if not stack:
             _live.pop(capture.thread, None)
-        below = stack[-1] if stack else None
+        below = stack[-1] if len(stack) > _top.aside else None
     _top.capture = below
