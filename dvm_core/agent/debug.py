@@ -1,11 +1,12 @@
 """`dvm.debug`: what a program says to be debugged without being started by the debugger."""
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
 from ..errors import Error
-from . import connected, remember_sources
+from . import connected, python_stop, remember_sources
 
 _AGENT_WAIT = 5.0  # seconds for the adapter to bring up the tensor engine after Python's debugger is attached
 
@@ -36,4 +37,6 @@ def wait_for_client() -> None:
 def breakpoint() -> None:
     """Stops at the next line of the caller if a debugger is attached, else does nothing. Inside a captured function everything recorded
     before that line is computed first, and can be looked at."""
-    _debugpy().breakpoint()
+    frame = python_stop.top_user_frame(sys._getframe())
+    if frame is not None:
+        python_stop.stop_at_next_line(frame)

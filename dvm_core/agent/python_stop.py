@@ -151,6 +151,13 @@ def suspend_here(frame: FrameType) -> None:
         _need(pydevd, "do_wait_suspend")(thread, frame, "line", None)
 
 
+def stop_at_next_line(frame: FrameType) -> None:
+    """What `debugpy.breakpoint()` does, for that frame instead of its caller's. Nothing without a debugger."""
+    if attached():
+        _need(_module("pydevd"), "settrace")(
+            suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, notify_stdin=False, stop_at_frame=frame)
+
+
 def join(frame: FrameType | None) -> bool:
     """Enters the wait loop if pydevd wants this thread stopped already (pause, or another thread's stop) and no trace event will come
     to do it. No second `stopped` goes out. False if it is not wanted."""

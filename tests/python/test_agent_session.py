@@ -114,6 +114,17 @@ def test_a_save_is_answered_and_in_force(session):
     assert session.request("dvm/undoReload")["outcome"] == "applied"
 
 
+def test_a_breakpoint_in_the_programs_own_text(session):
+    shutil.copy(PROGRAM.with_name("own_breakpoint.py"), session.path)
+    launch(session)
+    session.stopped()
+    assert session.top() == ("s = h + 1  # stops here", session.line("# stops here"))
+    assert session.tensors()["h"] == "f32[2,3]  min 2  max 2  mean 2  std 0"
+    session.go()
+    session.event("terminated")
+    assert "18.0" in "".join(body["output"] for body in session.seen("output"))
+
+
 def test_attach_to_a_listening_program(session):
     process = subprocess.Popen([sys.executable, str(session.path), "listen"], env=environment(), stdout=subprocess.PIPE, text=True)
     try:
