@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Row:
-    """One line of the table. `times`: seconds per call (median) by contender; `aim`: text of the figure to beat; `ours`: contender judged."""
+    """One line of the table. `times`: seconds per call (median) by contender; `ours`: the contender judged; `aim`: the figure to beat."""
 
     name: str
     times: dict[str, float] = field(default_factory=dict)
     ours: str = "dvm"
     aim: str = ""
-    note: str = ""
 
     def ratio(self, peer: str) -> float:
         """How many times faster than that peer we are (above 1: faster)."""

@@ -97,7 +97,8 @@ class Run:
     def wait_for_step(self, step: int, timeout: float = 60) -> None:
         end = time.monotonic() + timeout
         while self.step < step:
-            expect(time.monotonic() < end and not self.client.closed, f"training did not reach step {step} (it is at {self.step})\n{self.text[-2000:]}")
+            if time.monotonic() > end or self.client.closed:
+                raise Failed(f"training did not reach step {step} (it is at {self.step})\n{self.text[-2000:]}")
             time.sleep(0.02)
 
     def stopped(self, timeout: float = 60) -> dict[str, Any]:
@@ -135,10 +136,11 @@ def show_stop(run: Run, stop: dict[str, Any], values_of: str | None = None) -> l
         shown = textwrap.shorten(", ".join(numbers), 110, placeholder=" …")
         console.print(f"    {values_of}: shape {children['shape']['value']}, values {shown}", markup=False)
         expect(len(numbers) == 4, f"{values_of} gives no values")
-    listing = client.request("disassemble", memoryReference=frames[0]["instructionPointerReference"], instructionOffset=-2, instructionCount=6)
+    here = frames[0]["instructionPointerReference"]
+    listing = client.request("disassemble", memoryReference=here, instructionOffset=-2, instructionCount=6)
     console.print("  disassembly")
     for row in listing["instructions"]:
-        mark = "▸" if row["address"] == frames[0]["instructionPointerReference"] else " "
+        mark = "▸" if row["address"] == here else " "
         console.print(f"   {mark} {row['address']}  {row['instruction']}", markup=False)
     expect(len(listing["instructions"]) == 6, "disassemble did not give the number of instructions asked for")
     return frames
@@ -150,7 +152,8 @@ def reload_outcome(run: Run, timeout: float = 20) -> dict[str, Any]:
 
 def tell_reload(answer: dict[str, Any]) -> None:
     if answer["outcome"] == "applied":
-        console.print(f"  applied at step {answer['step']} · {answer['instructionsPatched']} of {answer['instructionsTotal']} instructions · {answer['ms']:.1f} ms")
+        count = f"{answer['instructionsPatched']} of {answer['instructionsTotal']} instructions"
+        console.print(f"  applied at step {answer['step']} · {count} · {answer['ms']:.1f} ms")
         for change in answer.get("changes", [])[:4]:
             console.print(f"    {change['function']}: {change['what']}: {change.get('old')} → {change.get('new')}", markup=False)
     else:
@@ -192,8 +195,8 @@ def demonstrate(work: Path, steps: int) -> dict[str, Any]:
         run.go_on(stop)
         snapshots = [client.event("dvm/snapshot", timeout=30)["body"] for _ in range(5)]
         for s in snapshots:
-            st = s["stats"]
-            console.print(f"  step {s['step']:>5}  {s['name']}  min {st['min']:.3g}  max {st['max']:.3g}  mean {st['mean']:.3g}  std {st['std']:.3g}  NaN {st['nan']}")
+            numbers = "  ".join(f"{what} {s['stats'][what]:.3g}" for what in ("min", "max", "mean", "std", "nan"))
+            console.print(f"  step {s['step']:>5}  {s['name']}  {numbers}")
         client.request("dvm/unwatch", watchId=watch["watchId"])
 
         heading("4  edit the loss and the schedule in one save while training goes on")
@@ -234,7 +237,8 @@ def demonstrate(work: Path, steps: int) -> dict[str, Any]:
         page = work / "memory.html"
         page.write_text(render_memory(memory), encoding="utf-8")
         console.print(f"  {len(memory['buffers'])} buffers, peak {memory['peak']['bytes'] / 1e6:.2f} MB → {page}", markup=False)
-        with Progress(TextColumn("  training"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console, disable=not console.is_terminal) as bar:
+        columns = (TextColumn("  training"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
             task = bar.add_task("steps", total=steps, completed=run.step)
             end = time.monotonic() + 600
             while not list(client.seen("terminated")):

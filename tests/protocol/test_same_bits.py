@@ -36,7 +36,8 @@ def alone(example):
 
 def run(session, example, name, at=lambda client: None, during=lambda session: None):
     losses = example / f"{name}.txt"
-    session.launch(at, program=str(example / "train.py"), args=arguments(losses), cwd=str(example), python=[sys.executable], dvm={"hotReload": "off"})
+    session.launch(at, program=str(example / "train.py"), args=arguments(losses), cwd=str(example), python=[sys.executable],
+                   dvm={"hotReload": "off"})
     during(session)
     session.event("terminated", timeout=200)
     return losses.read_text().split()
