@@ -104,7 +104,7 @@ def _adopt(c: Any, name: str, args: tuple, tensors: list[Tensor], results: Any) 
         tensors = list({id(tensor): tensor for tensor in tensors}.values())  # x * x: one operand, whose gradient is the sum
         operands = [_known(c, tensor) for tensor in tensors]
         if any(value >= 0 and _flows(c, value) for value in operands):
-            ids = tuple(_register(c, tensor, len(c.foreign)) for tensor in found)
+            ids = tuple(_register(c, tensor, len(c.foreign), name) for tensor in found)
             record = Foreign(tuple(operands), ids, c.place)
             c.foreign.append(Call(name, args, tensors, [(tensor.shape, tensor.dtype) for tensor in found], record))
     return type(results)(found) if isinstance(results, (tuple, list)) else found[0]
@@ -122,19 +122,19 @@ def _is_known(c: Any, address: int) -> bool:
 
 
 def _known(c: Any, tensor: Tensor) -> int:
-    try:
-        return c.value(tensor)
-    except Unlowerable:  # a dtype that is not ours: no gradient comes from there
-        return -1
+    address = tensor.data_ptr()
+    if address in c.own:
+        return c.own[address]
+    return c.input(tensor, address, opaque=True) if tensor.dtype in compat.DTYPE_OF else -1
 
 
-def _register(c: Any, tensor: Any, call: int) -> int:
+def _register(c: Any, tensor: Any, call: int, name: str) -> int:
     if not isinstance(tensor, Tensor):
         return -1
-    try:
-        return c.input(tensor, tensor.data_ptr(), call, needs=compat.DTYPE_OF.get(tensor.dtype, 0) in FLOATS)
-    except Unlowerable:
-        return -1
+    dtype = compat.DTYPE_OF.get(tensor.dtype, 0)
+    if not dtype and compat.is_complex(tensor):
+        c.refuse(f"{name} gives a {tensor.dtype} tensor; gradients do not go through complex numbers in a captured function")
+    return c.input(tensor, tensor.data_ptr(), call, needs=dtype in FLOATS, opaque=True) if dtype else -1
 
 
 def _flows(c: Any, value: int) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from . import vjp_rules
-from .emit import CLASS, CODE, FLOATS, Emitter, is_view, result_dtype
+from .emit import CLASS, CODE, COMPUTED, FLOATS, Emitter, is_view, result_dtype
 from .vjp_rules import CHEAP, CONCAT, CONSTANT, GROUPS, RULES, Node
 
 COPY = CODE["COPY"]
@@ -60,7 +60,7 @@ class Foreign(NamedTuple):
 class ForeignStep(NamedTuple):
     """In a plan: the framework computes a foreign call's gradient. Its results become the graph's next inputs."""
 
-    call: int  # index into the tape's foreign calls
+    call: int  # index into the tape's foreign calls; -1: the sum of the gradients, of a dtype we do not compute with
     gradients: tuple[int, ...]  # of each result, -1 where none arrives
     wanted: tuple[int, ...]  # indices of the operands whose gradients it must give, in that order
     keep: tuple[int, ...] = ()  # values computed before it that are read after it
@@ -100,6 +100,12 @@ class Builder(Emitter):
         self._shapes.append(shape)
         self._dtypes.append(dtype)
         return self.first + len(self.items) - 1
+
+    def foreign(self, step: ForeignStep) -> None:
+        """The framework's part; what it gives is added with `input`."""
+        self.items.append(step)  # takes an id of its own until _arrange renumbers
+        self._shapes.append(())
+        self._dtypes.append(0)
 
     def op(self, opcode: int, operands: tuple[int, ...], attrs: tuple[int, ...] = (), shape: tuple[int, ...] | None = None, dtype: int = 0,
            imms: tuple[float, ...] = ()) -> int:
@@ -199,7 +205,13 @@ def derive(tape: Sequence[Input | Step], imms: Sequence[tuple[float, ...]], shap
 
     def accumulate(value: int, g: int) -> None:
         g = e.reduce_to(g, e.shape(value))
-        gradient[value] = e.add(gradient[value], g) if value in gradient else g
+        if value not in gradient:
+            gradient[value] = g
+        elif dtypes[value] in COMPUTED:
+            gradient[value] = e.add(gradient[value], g)
+        else:
+            e.foreign(ForeignStep(-1, (gradient[value], g), (0,)))
+            gradient[value] = e.input(e.shape(value), dtypes[value])
 
     seeds = [e.input(shape(output), dtypes[output]) for output in outputs]
     for output, seed in zip(outputs, seeds, strict=True):
@@ -254,13 +266,12 @@ def _foreign_gradient(e: Builder, call: int, record: Foreign, need: list[bool], 
     if all(g < 0 for g in arrived):
         return
     wanted = tuple(i for i, operand in enumerate(record.operands) if need[operand])
-    e.items.append(ForeignStep(call, arrived, wanted))  # takes an id of its own until _arrange renumbers
-    e._shapes.append(())
-    e._dtypes.append(0)
+    e.foreign(ForeignStep(call, arrived, wanted))
     e.place = _core.backward_place(record.place)
-    for i in wanted:
-        operand = record.operands[i]
-        accumulate(operand, e.input(e.shape(operand), e.dtype(operand)))
+    operands = [record.operands[i] for i in wanted]
+    parts = [e.input(e.shape(operand), e.dtype(operand)) for operand in operands]  # all of them before any further step
+    for operand, part in zip(operands, parts, strict=True):
+        accumulate(operand, part)
 
 
 def _arrange(plan: Plan, e: Builder, imms: Sequence[tuple[float, ...]], in_memory: set[int], gradients: list[int]) -> None:
@@ -325,6 +336,8 @@ class _Writer:
     def fresh(self, g: int) -> int:
         """A gradient as a value that can be written to memory of its own: computed by a step, and given out once."""
         at = self.resolve(g)
+        if self.e.dtype(g) not in COMPUTED:
+            return at  # always an input: the framework's own tensor is handed on
         if at not in self.writable:
             self.plan.steps.append((COPY, (at,), (), None, 0, (), self.e.place))
             self.count += 1

@@ -134,8 +134,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
                 return Whole(number)
         return self.input(x, address)
 
-    def input(self, tensor: Tensor, address: int, foreign: int = -1, needs: bool | None = None) -> int:
-        """The value of a tensor that was not made by this capture."""
+    def input(self, tensor: Tensor, address: int, foreign: int = -1, needs: bool | None = None, opaque: bool = False) -> int:
+        """The value of a tensor that was not made by this capture. opaque: also of a dtype no instruction computes with."""
         if not address:
             tensor.asnumpy()  # a parameter whose initializer has not run
             address = tensor.data_ptr()
@@ -143,11 +143,11 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         dtype = compat.DTYPE_OF.get(tensor.dtype, 0)
         strides = None if tensor.is_contiguous() else tuple(tensor.stride())
         key = (address, shape, dtype, strides)
+        if dtype not in COMPUTED and not (opaque and dtype):
+            raise Unlowerable(str(tensor.dtype))
         known = self.inputs.get(key)
         if known is not None:
             return known
-        if dtype not in COMPUTED:
-            raise Unlowerable(str(tensor.dtype))
         if needs is None:
             needs = self.gradients and dtype in FLOATS and compat.needs_grad(tensor)
         cls = "parameter" if needs and address not in self.arguments and foreign < 0 else ""
@@ -171,8 +171,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         low, high = int(array.min()), int(array.max())
         if high >= extent or low < (-extent if negative else 0):
             file, line = where(self.place)
-            raise ArgumentError(f"{what} of {high if high >= extent else low} does not fit an extent of {extent}: {low} to {high} are there",
-                                file=file, line=line)
+            wrong = high if high >= extent else low
+            raise ArgumentError(f"{what} of {wrong} does not fit an extent of {extent}; {low} to {high} are given", file=file, line=line)
 
     def host_input(self, array: Any) -> int:
         """An operand made by the front end itself (a mask of random numbers)."""

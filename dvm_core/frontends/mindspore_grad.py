@@ -150,6 +150,7 @@ class State:
     def __init__(self, capture: MsCapture, backward: Backward) -> None:
         self.capture = capture
         self.backward = backward
+        self.given: dict[int, Tensor] = {}  # by value id: gradients that came from MindSpore
         self.leaves = [capture.leaves[value] for value in backward.leaves]
         self.arrays = [array for _, array in capture.filled.values()]  # saved values may live in results' memory
 
@@ -160,8 +161,7 @@ class State:
         compat.synchronize()
         try:
             found = grad.replay(graph, backward.plan, self._seeds(seeds), capture.imms, self._run_foreign, self._add_input)
-            results = [self._buffer(value) for value in found]
-            graph.flush((), [(value, tensor.data_ptr()) for value, tensor in zip(found, results, strict=True) if tensor is not None])
+            results = self._write((), found)
         except _core.Error as error:
             raise convert(error) from None
         return results
@@ -179,22 +179,33 @@ class State:
 
     def _add_input(self, tensor: Tensor) -> int:
         strides = None if tensor.is_contiguous() else tuple(tensor.stride())
-        return self.capture.graph.input(tensor.data_ptr(), tensor.shape, compat.DTYPE_OF[tensor.dtype], strides, tensor, "gradient")
+        value = self.capture.graph.input(tensor.data_ptr(), tensor.shape, compat.DTYPE_OF[tensor.dtype], strides, tensor, "gradient")
+        self.given[value] = tensor
+        return value
 
     def _buffer(self, value: int) -> Tensor | None:
-        if value < 0:
-            return None
+        if value < 0 or value in self.given:
+            return self.given.get(value)
         graph = self.capture.graph
         return compat.from_numpy(_core.empty(graph.shape(value), graph.dtype(value)))
 
     def _run_foreign(self, step: grad.ForeignStep) -> None:
-        arriving = [self._buffer(value) for value in step.gradients]
         graph = self.capture.graph
-        graph.flush([value for value in step.keep if value < graph.size() and not graph.in_memory(value)], [
-            (value, tensor.data_ptr()) for value, tensor in zip(step.gradients, arriving, strict=True) if tensor is not None])
-        for tensor in fallback.gradients(self.capture.foreign[step.call], step, arriving):
-            compat.synchronize()
+        arriving = self._write([value for value in step.keep if value < graph.size() and not graph.in_memory(value)], step.gradients)
+        if step.call < 0:
+            results = [compat.add(*arriving)]
+        else:
+            results = fallback.gradients(self.capture.foreign[step.call], step, arriving)
+        compat.synchronize()
+        for tensor in results:
             self._add_input(tensor)
+
+    def _write(self, keep: Sequence[int], values: Sequence[int]) -> list[Tensor | None]:
+        # Runs what is pending; the values as tensors (None for -1).
+        tensors = [self._buffer(value) for value in values]
+        self.capture.graph.flush(keep, [(value, tensor.data_ptr()) for value, tensor in zip(values, tensors, strict=True)
+                                        if tensor is not None and value not in self.given])
+        return tensors
 
 
 class _Glue(compat.AutogradFunction):

@@ -229,7 +229,8 @@ def test_forward_keeps_what_backward_reads_and_repeats_what_is_cheap() -> None:
     _, _, tape, plan = gradients(lambda e, a, b: e.add(e.mul(e.tanh(e.matmul(a, b)), 2.0), 1.0), [some(3, 4), some(4, 2)])
     assert [tape.tape[v].opcode for v in plan.saved] == [CODE["TANH"]]
     # y = relu(a @ b) * (a @ b + 1): relu's rule reads the first product, from which relu's result is repeated; the sum is kept.
-    _, _, tape, plan = gradients(lambda e, a, b: e.mul(e.maximum(0.0, e.matmul(a, b)), e.add(e.matmul(a, b), 1.0)), [some(3, 4), some(4, 2)])
+    record = lambda e, a, b: e.mul(e.maximum(0.0, e.matmul(a, b)), e.add(e.matmul(a, b), 1.0))  # noqa: E731
+    _, _, tape, plan = gradients(record, [some(3, 4), some(4, 2)])
     assert [tape.tape[v].opcode for v in plan.saved] == [CODE["MATMUL"], CODE["ADD"]]
 
 
