@@ -88,7 +88,8 @@ class Client:
                     waiting.put(message)
             elif message["type"] == "request":
                 body = self.reverse(message)
-                self._send({"type": "response", "request_seq": message["seq"], "command": message["command"], "success": True, "body": body})
+                self._send({"type": "response", "request_seq": message["seq"], "command": message["command"], "success": True,
+                            "body": body})
             else:
                 for name, handler in list(self._handlers):
                     if name == message["event"]:
@@ -133,7 +134,8 @@ class Client:
                         return self._events.pop(i)
                 left = end - time.monotonic()
                 if left <= 0 or self.closed:
-                    raise TimeoutError(f"no event {' or '.join(names)} within {timeout} s" + (" (the adapter closed)" if self.closed else ""))
+                    ended = " (the adapter closed)" if self.closed else ""
+                    raise TimeoutError(f"no event {' or '.join(names)} within {timeout} s{ended}")
                 self._arrived.wait(left)
 
     def seen(self, name: str) -> Iterator[Message]:
@@ -141,7 +143,8 @@ class Client:
         return (m.get("body") or {} for m in list(self.log) if m.get("event") == name)
 
     # ---- the ordinary course of a session
-    def launch(self, configure: Callable[[Client], None] = lambda client: None, client_args: Message | None = None, **arguments: Any) -> None:
+    def launch(self, configure: Callable[[Client], None] = lambda client: None, client_args: Message | None = None,
+               **arguments: Any) -> None:
         """initialize, launch, `configure(self)` once breakpoints are accepted, configurationDone; returns when the launch is answered."""
         self.capabilities = self.request("initialize", **{
             "clientID": "dvm", "adapterID": "dvm", "pathFormat": "path", "linesStartAt1": True, "columnsStartAt1": True,

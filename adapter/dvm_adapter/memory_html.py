@@ -89,8 +89,11 @@ h1{{font-size:20px;font-weight:600;margin:0 0 10px}} h2{{font-size:15px;font-wei
 .legend{{display:flex;flex-wrap:wrap;gap:4px 20px;margin:0 0 6px;padding:0;list-style:none;font-size:13px}}
 .legend i{{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:6px}} .legend small{{color:var(--soft)}}
 figure{{margin:0;position:relative}} svg{{display:block;width:100%;height:auto;overflow:visible}}
-svg text{{fill:var(--soft);font-size:11px;font-variant-numeric:tabular-nums;paint-order:stroke;stroke:var(--ground);stroke-width:3px}} svg .strong{{fill:var(--ink);font-weight:600}}
-svg .band{{fill:#fff;font-weight:600;pointer-events:none;stroke:none}} .rule{{stroke:var(--rule)}} .step{{stroke:var(--rule);stroke-dasharray:2 3}}
+svg text{{fill:var(--soft);font-size:11px;font-variant-numeric:tabular-nums;
+paint-order:stroke;stroke:var(--ground);stroke-width:3px}}
+svg .strong{{fill:var(--ink);font-weight:600}}
+svg .band{{fill:#fff;font-weight:600;pointer-events:none;stroke:none}}
+.rule{{stroke:var(--rule)}} .step{{stroke:var(--rule);stroke-dasharray:2 3}}
 .peak{{stroke:var(--mark);stroke-width:1.2;stroke-dasharray:4 3}} #cursor{{stroke:var(--ink);opacity:.5;visibility:hidden}}
 #readout{{min-height:20px;margin:2px 0 0 {LEFT}px;font-size:13px;font-variant-numeric:tabular-nums}} #readout small{{color:var(--soft)}}
 table{{border-collapse:collapse;width:100%;font-size:13px;font-variant-numeric:tabular-nums}}

@@ -39,6 +39,11 @@ class Tensor:
         return bool(self.told.get("computed"))
 
     @property
+    def missing(self) -> str:
+        """Why there are no values: not reached yet, or fused away."""
+        return str(self.told.get("reason") or "not yet computed")
+
+    @property
     def shape(self) -> list[int]:
         return list(self.told.get("shape") or [])
 
@@ -71,9 +76,9 @@ class Place:
 def variable_for(session: Session, told: Message, name: str | None = None) -> Message:
     """A tensor as a variable (also an evaluate result, which has `result` for `value`)."""
     tensor = Tensor(told)
-    value = str(told.get("summary") or "tensor") if tensor.computed else f"{_type_of(told)} not yet computed"
-    if told.get("placeholder"):
-        value = f"{_type_of(told)} {told.get('reason') or 'no values'}"
+    value = str(told.get("summary") or _type_of(told))
+    if not tensor.computed:
+        value += "  " + tensor.missing
     reference = session.references.add(tensor)
     shown: Message = {"name": name or str(told.get("name") or "?"), "value": value, "type": _type_of(told), "variablesReference": reference,
                       "namedVariables": 7, "evaluateName": told.get("name") or name}
@@ -126,8 +131,8 @@ async def _fixed_children(session: Session, tensor: Tensor, arguments: Body) -> 
         children.append(child("values", f"[0…{first - 1}]" if count else "no elements", indexedVariables=first if count else 0,
                               variablesReference=session.references.add(values) if count else 0))
     else:
-        children.append(child("statistics", "not yet computed"))
-        children.append(child("values", "not yet computed"))
+        children.append(child("statistics", tensor.missing))
+        children.append(child("values", tensor.missing))
     children.append(_made_at(session, told))
     return children
 

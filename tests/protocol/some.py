@@ -29,4 +29,7 @@ def containing(part: str) -> Some:
 
 def with_items(**expected: Any) -> Some:
     """A dict that has at least these items."""
-    return Some(f"dict with {expected}", lambda value: isinstance(value, dict) and all(k in value and value[k] == v for k, v in expected.items()))
+    def accepts(value: Any) -> bool:
+        return isinstance(value, dict) and all(name in value and value[name] == item for name, item in expected.items())
+
+    return Some(f"dict with {expected}", accepts)

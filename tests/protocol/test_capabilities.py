@@ -12,9 +12,11 @@ SERVED_BY = {
     "supportsConfigurationDoneRequest": "configurationDone", "supportsFunctionBreakpoints": "setFunctionBreakpoints",
     "supportsSetVariable": "setVariable", "supportsSetExpression": "setExpression", "supportsGotoTargetsRequest": "gotoTargets",
     "supportsStepInTargetsRequest": "stepInTargets", "supportsCompletionsRequest": "completions", "supportsModulesRequest": "modules",
-    "supportsExceptionInfoRequest": "exceptionInfo", "supportsLoadedSourcesRequest": "loadedSources", "supportsTerminateRequest": "terminate",
+    "supportsExceptionInfoRequest": "exceptionInfo", "supportsLoadedSourcesRequest": "loadedSources",
+    "supportsTerminateRequest": "terminate",
     "supportsReadMemoryRequest": "readMemory", "supportsDisassembleRequest": "disassemble", "supportsCancelRequest": "cancel",
-    "supportsInstructionBreakpoints": "setInstructionBreakpoints", "supportsRestartRequest": "restart", "supportsRestartFrame": "restartFrame",
+    "supportsInstructionBreakpoints": "setInstructionBreakpoints", "supportsRestartRequest": "restart",
+    "supportsRestartFrame": "restartFrame",
     "supportsStepBack": "stepBack", "supportsDataBreakpoints": "setDataBreakpoints", "supportsWriteMemoryRequest": "writeMemory",
     "supportsTerminateThreadsRequest": "terminateThreads", "supportsBreakpointLocationsRequest": "breakpointLocations",
 }
@@ -72,7 +74,8 @@ def test_references_die_with_their_stop_and_are_never_given_out_twice():
 
 
 @pytest.mark.parametrize("text, harmless", [("a.b[0:2, c]", True), ("-a + b * 2 if c else d", True), ("f()", False), ("(a := 1)", False),
-                                            ("[x for x in y]", False), ("lambda: 0", False), ("a = 1", False), ("", False), ("f'{g()}'", False),
+                                            ("[x for x in y]", False), ("lambda: 0", False), ("a = 1", False), ("", False),
+                                            ("f'{g()}'", False),
                                             ("await x", False), ("(" * 500, False)])
 def test_what_a_hover_may_contain(text, harmless):
     assert is_harmless(text) is harmless
@@ -88,7 +91,8 @@ def test_settings_have_defaults_and_limits():
 
 
 def test_what_goes_to_debugpy_is_its_own_and_never_its_reload():
-    launch = config.Config.read("launch", {"program": "x.py", "pythonPath": "/py", "autoReload": {"enable": True}, "dvm": {}, "env": {"A": "1"}})
+    launch = config.Config.read("launch", {"program": "x.py", "pythonPath": "/py", "autoReload": {"enable": True}, "dvm": {},
+                                           "env": {"A": "1"}})
     sent = config.for_debugpy(launch, config.environment_for(launch, "127.0.0.1:5", "secret"))
     assert sent["autoReload"] == {"enable": False} and "dvm" not in sent and sent["python"] == ["/py"] and sent["type"] == "python"
     assert sent["env"] == {"A": "1", "DVM_AGENT": "127.0.0.1:5", "DVM_TOKEN": "secret", "DVM_LAUNCHED": "1", "DVM_DEVICE": "cpu"}

@@ -47,7 +47,8 @@ def role(process):
         line = " ".join(process.cmdline())
     except psutil.Error:
         return "?"
-    for name, part in (("adapter", "-m dvm_adapter"), ("debugpy", "-m debugpy.adapter"), ("client", "Client(["), ("debuggee", " --connect "),
+    for name, part in (("adapter", "-m dvm_adapter"), ("debugpy", "-m debugpy.adapter"), ("client", "Client(["),
+                       ("debuggee", " --connect "),
                        ("launcher", "debugpy/launcher")):
         if part in line:
             return name

@@ -44,7 +44,8 @@ def test_the_response_to_a_run_request_comes_before_the_stop_it_leads_to(session
     for _ in range(5):
         session.request("next", threadId=1)
         session.stopped(reason="step")
-    kinds = [(m["type"], m.get("command") or m.get("event")) for m in session.log if (m.get("command") or m.get("event")) in ("next", "stopped")]
+    said = [(m["type"], m.get("command") or m.get("event")) for m in session.log]
+    kinds = [entry for entry in said if entry[1] in ("next", "stopped")]
     assert kinds == [("event", "stopped")] + [("response", "next"), ("event", "stopped")] * 5
 
 
@@ -63,7 +64,8 @@ def test_conditions_hit_counts_and_log_points(session):
     answers = []
     session.start(PLAIN, at=lambda client: answers.extend(client.set_breakpoints(str(PLAIN), [
         {"line": line, "condition": "b == 2"}, {"line": line + 1, "logMessage": "total is {total}"},
-        {"line": line_of(PLAIN, "result = add"), "hitCondition": "=> 2"}, {"line": 9999, "condition": "False"}, {"line": 2, "mode": "sideways"}])))
+        {"line": line_of(PLAIN, "result = add"), "hitCondition": "=> 2"}, {"line": 9999, "condition": "False"},
+        {"line": 2, "mode": "sideways"}])))
     assert [a["verified"] for a in answers] == [True, True, False, True, False]
     assert answers[2]["message"] == some.containing("hit count is a number") and "'=> 2'" in answers[2]["message"]
     assert answers[3]["line"] < 9999
@@ -202,7 +204,8 @@ def test_attach_to_a_listening_program(adapter):
         port = probe.getsockname()[1]
     code = (f"import debugpy, time; debugpy.listen(('127.0.0.1', {port})); print('listening', flush=True); debugpy.wait_for_client()\n"
             "for i in range(500): time.sleep(.02)\n")
-    program = subprocess.Popen([sys.executable, "-c", code], env=environment(), stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
+    program = subprocess.Popen([sys.executable, "-c", code], env=environment(), stdout=subprocess.PIPE, text=True,
+                               stderr=subprocess.DEVNULL)
     try:
         assert program.stdout.readline() == "listening\n"
         session = adapter()

@@ -8,6 +8,7 @@ from conftest import PROGRAMS, line_of
 FAKE = PROGRAMS / "fake_debuggee.py"
 LINE = line_of(FAKE, "h = x * 2")
 LABEL = "── Python ──"
+BACKWARD = {"line": LINE, "mode": "backward"}
 
 
 def stops(session):
@@ -50,7 +51,7 @@ def test_the_stack_is_paged_over_both_engines(session):
 
 def test_a_backward_stop_is_announced_once_and_steps_are_the_vms(session):
     answers = []
-    session.start(FAKE, args=["2"], at=lambda client: answers.extend(client.set_breakpoints(str(FAKE), [{"line": LINE, "mode": "backward"}])))
+    session.start(FAKE, args=["2"], at=lambda client: answers.extend(client.set_breakpoints(str(FAKE), [BACKWARD])))
     assert answers[0]["verified"] is False and answers[0]["reason"] == "pending"
     changed = session.event("breakpoint")["body"]["breakpoint"]
     assert changed == some.with_items(id=answers[0]["id"], verified=True)
@@ -104,8 +105,8 @@ def test_nan_stops_explain_themselves(session):
     body = session.stopped(reason="exception", text="1 of 12 elements, first at [0, 3]")
     assert body["description"] == "Paused on NaN in step"
     info = session.request("exceptionInfo", threadId=body["threadId"])
-    assert info == {"exceptionId": "NaN", "description": "1 of 12 elements, first at [0, 3]", "breakMode": "always", "details": some.with_items(
-        typeName="NaN", stackTrace=some.containing(f'fake_debuggee.py", line {LINE}, in backward of step'))}
+    details = some.with_items(typeName="NaN", stackTrace=some.containing(f'fake_debuggee.py", line {LINE}, in backward of step'))
+    assert info == {"exceptionId": "NaN", "description": "1 of 12 elements, first at [0, 3]", "breakMode": "always", "details": details}
     session.go_on()
     session.run_out()
 
@@ -121,7 +122,8 @@ def test_references_of_an_earlier_stop_are_refused_and_never_reused(session):
     later = session.stack(1)[0]["id"]
     assert later > reference
     for command, arguments in (("scopes", {"frameId": frame}), ("variables", {"variablesReference": reference}),
-                               ("evaluate", {"expression": "x", "frameId": frame}), ("readMemory", {"memoryReference": memory, "count": 4})):
+                               ("evaluate", {"expression": "x", "frameId": frame}),
+                               ("readMemory", {"memoryReference": memory, "count": 4})):
         assert "earlier stop" in session.refusal(command, **arguments)
     # one past the newest is no reference either
     newest = session.scopes(later)["Tensors"]["variablesReference"]
@@ -145,12 +147,14 @@ def test_instruction_breakpoints_stop_and_keep_their_ids(session):
     session.event("dvm/step")
     reference = "0x" + format((3 << 32) + (1 << 31), "016x")
     answers = session.request("setInstructionBreakpoints", breakpoints=[
-        {"instructionReference": reference, "offset": 1}, {"instructionReference": reference, "offset": 99}, {"instructionReference": "x"}])["breakpoints"]
+        {"instructionReference": reference, "offset": 1}, {"instructionReference": reference, "offset": 99},
+        {"instructionReference": "x"}])["breakpoints"]
     assert [a["verified"] for a in answers] == [True, False, False]
     assert answers[1]["message"] == "past the end" and answers[2]["message"] == some.containing("'x' is not an instruction address")
     body = session.stopped(reason="instruction breakpoint", hitBreakpointIds=[answers[0]["id"]])
     assert int(session.stack(body["threadId"])[0]["instructionPointerReference"], 16) == int(reference, 16) + 1
-    again = session.request("setInstructionBreakpoints", breakpoints=[{"instructionReference": reference, "offset": 1, "hitCondition": "2"}])
+    again = session.request("setInstructionBreakpoints", breakpoints=[
+        {"instructionReference": reference, "offset": 1, "hitCondition": "2"}])
     assert again["breakpoints"][0]["id"] == answers[0]["id"]
     assert "jumping out" in session.refusal("goto", threadId=1, targetId=1)
     session.request("setInstructionBreakpoints", breakpoints=[])
@@ -159,7 +163,7 @@ def test_instruction_breakpoints_stop_and_keep_their_ids(session):
 
 
 def test_disconnect_at_a_vm_stop_ends_everything(session):
-    session.start(FAKE, args=["2"], at=lambda client: client.set_breakpoints(str(FAKE), [{"line": LINE, "mode": "backward"}]))
+    session.start(FAKE, args=["2"], at=lambda client: client.set_breakpoints(str(FAKE), [BACKWARD]))
     session.stopped()
     session.request("disconnect", timeout=6)
     session.process.wait(5)
@@ -184,7 +188,7 @@ def test_a_stop_of_the_vm_while_python_is_looked_at_comes_next_and_nothing_runs_
 
 
 def test_a_stop_of_the_vm_is_announced_even_if_python_takes_long_to_stand(session):
-    session.start(FAKE, args=["1", "0", "--late"], at=lambda client: client.set_breakpoints(str(FAKE), [{"line": LINE, "mode": "backward"}]))
+    session.start(FAKE, args=["1", "0", "--late"], at=lambda client: client.set_breakpoints(str(FAKE), [BACKWARD]))
     session.stopped(reason="breakpoint", threadId=1)
     assert session.request("stackTrace", threadId=1) == {"stackFrames": [some.with_items(name="backward of h = x * 2")], "totalFrames": 1}
     assert list(session.scopes(session.stack(1)[0]["id"])) == ["Tensors"]

@@ -47,14 +47,16 @@ def test_a_stop_inside_a_captured_function_shows_what_is_computed_so_far(session
     assert frames[0]["line"] == frames[2]["line"] == line
     shown = tensors(session, frames[0]["id"])
     assert shown["h"]["value"] == some.containing("f32[8,4]") and "not yet" not in shown["h"]["value"]
-    data = b"".join(base64.b64decode(session.request("readMemory", memoryReference=shown["h"]["memoryReference"], offset=o, count=50).get("data", ""))
-                    for o in (0, 50, 100))
+    reference = shown["h"]["memoryReference"]
+    parts = [session.request("readMemory", memoryReference=reference, offset=offset, count=50) for offset in (0, 50, 100)]
+    data = b"".join(base64.b64decode(part["data"]) for part in parts)
     assert (numpy.frombuffer(data, numpy.float32).reshape(8, 4) == X * W).all()
     values = session.variables(shown["h"]["variablesReference"])[5]
     rows = session.variables(values["variablesReference"], filter="indexed", start=7, count=1)
     cells = session.variables(rows[0]["variablesReference"], filter="indexed", start=3, count=1)
     assert float(cells[0]["value"]) == float((X * W)[7, 3])
-    assert float(session.request("evaluate", expression="h[7, 3]", frameId=frames[0]["id"], context="watch")["result"]) == float((X * W)[7, 3])
+    watched = session.request("evaluate", expression="h[7, 3]", frameId=frames[0]["id"], context="watch")
+    assert float(watched["result"]) == float((X * W)[7, 3])
     # the last line of the function: everything but it is there
     session.request("next", threadId=1)
     session.stopped(reason="step")
@@ -73,7 +75,8 @@ def test_instructions_are_listed_stopped_at_and_stepped(session, program):
     wait_for(lambda: len(steps_printed(session)) > 2)
     (listed,) = session.request("dvm/programs")["programs"]
     reference = "0x" + format((listed["id"] << 32) + (1 << 31), "016x")
-    lines = session.request("disassemble", memoryReference=reference, instructionOffset=-1, instructionCount=listed["instructions"] + 2)["instructions"]
+    lines = session.request("disassemble", memoryReference=reference, instructionOffset=-1,
+                            instructionCount=listed["instructions"] + 2)["instructions"]
     assert len(lines) == listed["instructions"] + 2
     assert [line.get("presentationHint") for line in lines] == ["invalid"] + [None] * listed["instructions"] + ["invalid"]
     second = lines[2]
@@ -156,7 +159,8 @@ def test_memory_and_programs_of_a_running_loop(session, program, tmp_path):
 
 
 def test_attach_brings_the_tensor_engine_and_detach_leaves_the_loop_running(adapter, program):
-    process = subprocess.Popen([sys.executable, program, "1000", "0.02", "1.0", "--listen"], env=environment(), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, program, "1000", "0.02", "1.0", "--listen"], env=environment(), stdout=subprocess.PIPE,
+                               text=True)
     try:
         port = int(process.stdout.readline().split()[1])
         session = adapter()

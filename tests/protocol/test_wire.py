@@ -75,9 +75,15 @@ def test_the_end_between_frames_is_an_end_and_inside_one_an_error(pair):
     (struct.pack(">I", 10) + b"{}", "ended 8 bytes before"),
 ])
 def test_what_is_no_frame_is_refused_with_a_reason(pair, raw, words):
-    threading.Thread(target=lambda: (pair[0].sendall(raw), pair[0].shutdown(socket.SHUT_WR))).start()
+    def send():
+        pair[0].sendall(raw)
+        pair[0].shutdown(socket.SHUT_WR)
+
+    sender = threading.Thread(target=send)
+    sender.start()
     with pytest.raises(dvm_wire.WireError, match=words):
         dvm_wire.read_frame(pair[1])
+    sender.join()
 
 
 def test_a_frame_above_the_limit_is_not_sent(pair):

@@ -68,7 +68,7 @@ class FakeAgent:
     def tensor(self, name, computed=True, ref=1):
         return {"ref": ref, "name": name, "shape": SHAPE, "dtype": "float32", "strides": [4, 1], "device": "cpu", "cls": "activation",
                 "computed": computed, "place": {"path": self.path, "line": self.line, "function": "step", "backward": False},
-                "summary": "f32[3,4] min 0 max 2.75 mean 1.38 std 0.863", "bytes": 48}
+                "summary": "f32[3,4] min 0 max 2.75 mean 1.38 std 0.863" if computed else "f32[3,4]", "bytes": 48}
 
     # ---- commands
     def do_breakpoints(self, lines):
@@ -98,7 +98,8 @@ class FakeAgent:
 
     def do_tensor(self, ref, slice=None, offset=0, maxBytes=0):
         data = struct.pack("<12f", *VALUES)
-        return {**self.tensor("x", ref=ref), "stats": {"count": 12, "finite": 11, "zero": 1, "nan": 1, "pos_inf": 0, "neg_inf": 0, "min": 0.0,
+        return {**self.tensor("x", ref=ref), "stats": {"count": 12, "finite": 11, "zero": 1, "nan": 1, "pos_inf": 0, "neg_inf": 0,
+                                                       "min": 0.0,
                                                        "max": 2.75, "mean": float("nan"), "std": float("inf")},
                 "data": base64.b64encode(data[offset:offset + maxBytes]).decode()}
 
@@ -120,7 +121,8 @@ class FakeAgent:
         if program != PROGRAM:
             raise ValueError(f"there is no program {program}")
         return {"total": INSTRUCTIONS, "instructions": [
-            {"index": i, "bytes": f"01 02 00 {i:02x}", "text": f"%{i} = MUL %0, %1", "file": self.path, "line": self.line + i // 3, "symbol": "step"}
+            {"index": i, "bytes": f"01 02 00 {i:02x}", "text": f"%{i} = MUL %0, %1", "file": self.path, "line": self.line + i // 3,
+             "symbol": "step"}
             for i in range(offset, min(offset + count, INSTRUCTIONS))]}
 
     def do_programs(self):
@@ -131,7 +133,8 @@ class FakeAgent:
         return {"text": f"{level} of {program}", "lineMap": []}
 
     def do_status(self):
-        return {"device": "cpu", "devices": ["cpu"], "rank": 0, "programs": 1, "launches": 5, "selectorHitRate": 0.9, "reload": None, "step": 1}
+        return {"device": "cpu", "devices": ["cpu"], "rank": 0, "programs": 1, "launches": 5, "selectorHitRate": 0.9, "reload": None,
+                "step": 1}
 
     def do_watch(self, what, everyN, name, **where):
         self.watches[len(self.watches) + 101] = name
@@ -141,13 +144,15 @@ class FakeAgent:
         del self.watches[watchId]
 
     def do_memory(self, steps=None):
-        buffers = [{"id": i, "name": f"t{i}", "class": "activation", "bytes": 1024 * i, "born": i * 10, "freed": i * 10 + 25 if i < 4 else -1,
+        buffers = [{"id": i, "name": f"t{i}", "class": "activation", "bytes": 1024 * i, "born": i * 10,
+                    "freed": i * 10 + 25 if i < 4 else -1,
                     "address": 4096 * i, "reuses": 0, "step": 1} for i in range(1, 6)]
         return {"buffers": buffers, "peak": {"bytes": 12288, "at": 50, "place": {"path": self.path, "line": self.line}}, "copies": 0,
                 "copiesAvoided": 3, "step": 1}
 
     def do_reload(self, path, text=None):
-        outcome = {"outcome": "applied", "step": 2, "reasons": [], "instructionsPatched": 1, "instructionsTotal": 6, "ms": 1.5, "path": path}
+        outcome = {"outcome": "applied", "step": 2, "reasons": [], "instructionsPatched": 1, "instructionsTotal": 6, "ms": 1.5,
+                   "path": path}
         self.send(ev="reload", **outcome)
         return outcome
 
