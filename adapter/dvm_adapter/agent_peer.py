@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from dvm_wire import HEADER, WireError, body_length, decode, encode, new_token, token_matches
@@ -16,6 +17,7 @@ Message = dict[str, Any]
 HELLO_TIMEOUT = 5.0  # seconds a connection may take to say who it is
 HELLO_LIMIT = 64 << 10  # bytes of that first frame, from a peer that has not shown a token yet
 ANSWER_TIMEOUT = 30.0
+LARGE = 1 << 20  # bytes from which a frame is parsed on a thread: the loop answers meanwhile
 
 
 async def read_frame(reader: asyncio.StreamReader, limit: int | None = None) -> Message | None:
@@ -23,7 +25,7 @@ async def read_frame(reader: asyncio.StreamReader, limit: int | None = None) -> 
     body = await read_body(reader, limit)
     if body is None:
         return None
-    return decode(body) if len(body) < 1 << 20 else await asyncio.to_thread(decode, body)
+    return decode(body) if len(body) < LARGE else await asyncio.to_thread(decode, body)
 
 
 async def read_body(reader: asyncio.StreamReader, limit: int | None = None) -> bytes | None:
@@ -79,27 +81,48 @@ class AgentPeer:
         """Reads until the agent is gone. Events go to `on_event` in order, before any answer that was sent after them."""
         try:
             while (message := await read_frame(self._reader)) is not None:
-                self._log.message("<-", "agent", message)
-                if "re" in message:
-                    future = self._waiting.pop(message["re"], None)
-                    if future and not future.done():
-                        future.set_result(message)
-                elif isinstance(message.get("ev"), str):
-                    self.on_event(message)
+                self.handle(message)
         except WireError as error:
             self._log.note(f"agent {self.pid}: {error}")
         finally:
-            self.gone = True
-            for future in self._waiting.values():
-                if not future.done():
-                    future.set_exception(PeerGone("the program's tensor engine has gone"))
-                    future.exception()
-            self._waiting.clear()
-            self._writer.close()
-            self.on_gone()
+            self.ended()
+
+    def handle(self, message: Message) -> None:
+        """A frame of the agent's."""
+        self._log.message("<-", "agent", message)
+        if "re" in message:
+            future = self._waiting.pop(message["re"], None)
+            if future and not future.done():
+                future.set_result(message)
+        elif isinstance(message.get("ev"), str):
+            self.on_event(message)
+
+    def ended(self) -> None:
+        """The stream has ended: whoever waits for an answer gets PeerGone."""
+        self.gone = True
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(PeerGone("the program's tensor engine has gone"))
+                future.exception()
+        self._waiting.clear()
+        self._writer.close()
+        self.on_gone()
 
     def close(self) -> None:
         self._writer.close()
+
+
+@dataclass
+class _Connection:
+    """An agent's connection, and where its frames go: to the session here, to a child session's adapter, or nowhere yet.
+
+    They are read in any case: an agent nobody asks for must not block on a full socket."""
+
+    hello: Message
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    peer: AgentPeer | None = None
+    relay: asyncio.StreamWriter | None = None
 
 
 class AgentServer:
@@ -116,9 +139,8 @@ class AgentServer:
         self._log = log
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.StreamWriter] = set()
-        self._left: dict[int, tuple[Message, asyncio.StreamReader, asyncio.StreamWriter]] = {}
-        self._wanted: dict[int, asyncio.Future[tuple[Message, asyncio.StreamReader, asyncio.StreamWriter]]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._agents: dict[int, _Connection] = {}
+        self._wanted: dict[int, asyncio.Future[_Connection]] = {}  # processes a child's adapter waits for
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
@@ -143,61 +165,57 @@ class AgentServer:
             writer.close()
 
     async def _agent(self, hello: Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        wanted = self._wanted.pop(hello["pid"], None)
-        if wanted is None:
-            peer = AgentPeer(hello, reader, writer, self._log)
-            if self.take(peer):
-                await peer.run()
-                return
-            wanted = self._wanted[hello["pid"]] = asyncio.get_running_loop().create_future()
-            self._left[hello["pid"]] = (hello, reader, writer)
-        elif not wanted.done():
-            wanted.set_result((hello, reader, writer))
-        # A relay reads and writes from now on; the connection lasts until the agent's stream or the relay ends.
-        await writer.wait_closed()
-
-    async def _relay(self, pid: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        left = self._left.pop(pid, None)
-        if left is None:
-            future = self._wanted.setdefault(pid, asyncio.get_running_loop().create_future())
-            left = await future
+        connection = _Connection(hello, reader, writer)
+        self._agents[hello["pid"]] = connection
+        waiting = self._wanted.pop(hello["pid"], None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(connection)
         else:
-            self._wanted.pop(pid, None)
-        hello, agent_reader, agent_writer = left
-        writer.write(encode({**hello, "token": ""}))
+            self._offer(connection)
         try:
-            await asyncio.gather(_copy(agent_reader, writer), _copy(reader, agent_writer))
+            while (body := await read_body(reader)) is not None:
+                if connection.peer is not None:
+                    connection.peer.handle(decode(body) if len(body) < LARGE else await asyncio.to_thread(decode, body))
+                elif connection.relay is not None:
+                    connection.relay.write(HEADER.pack(len(body)) + body)
+                    await connection.relay.drain()
         finally:
-            agent_writer.close()
+            if self._agents.get(hello["pid"]) is connection:
+                del self._agents[hello["pid"]]
+            if connection.peer is not None:
+                connection.peer.ended()
+            if connection.relay is not None:
+                connection.relay.close()
+
+    def _offer(self, connection: _Connection) -> None:
+        peer = AgentPeer(connection.hello, connection.reader, connection.writer, self._log)
+        if self.take(peer):
+            connection.peer = peer
 
     def offer_again(self) -> None:
         """Asks `take` once more about the agents left over: which process is the session's own may be known only now."""
-        for pid, (hello, reader, writer) in list(self._left.items()):
-            peer = AgentPeer(hello, reader, writer, self._log)
-            if self.take(peer):
-                del self._left[pid]
-                self._wanted.pop(pid, None)
-                task = asyncio.ensure_future(peer.run())
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+        for connection in list(self._agents.values()):
+            if connection.peer is None and connection.relay is None:
+                self._offer(connection)
+
+    async def _relay(self, pid: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = self._agents.get(pid)
+        if connection is None:
+            connection = await self._wanted.setdefault(pid, asyncio.get_running_loop().create_future())
+        writer.write(encode({**connection.hello, "token": ""}))
+        connection.relay = writer
+        try:
+            while (body := await read_body(reader)) is not None:
+                connection.writer.write(HEADER.pack(len(body)) + body)
+                await connection.writer.drain()
+        finally:
+            connection.writer.close()  # the child's session has ended, and its agent learns it by this
 
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
         for writer in list(self._connections):
             writer.close()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Frames from one side to the other until either ends; then the other is closed too."""
-    try:
-        while (body := await read_body(reader)) is not None:
-            writer.write(HEADER.pack(len(body)) + body)
-            await writer.drain()
-    except (WireError, ConnectionError):
-        pass
-    finally:
-        writer.close()
 
 
 async def connect_relay(address: str, token: str, pid: int, log: Log) -> AgentPeer:

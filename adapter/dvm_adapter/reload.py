@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 RELOAD_TIMEOUT = 60.0  # the swap waits for the next call of a captured function
+LOOK_ANYWAY = 500  # milliseconds between looks at the files when no event comes
 LOOK_AGAIN = 1.0  # seconds after a new program before the list of sources is asked for again
 
 # The program's own source files: loaded modules outside of the standard library and installed packages. Runs on pydevd's own thread.
@@ -36,6 +37,7 @@ class Reloads:
         self._session = session
         self._watching: asyncio.Task[Any] | None = None
         self._files: set[str] = set()
+        self._stamps: dict[str, tuple[int, int, int]] = {}  # modification time, size and inode when last looked at
         self._changed = asyncio.Event()
         self._look_timer: asyncio.TimerHandle | None = None
         self._reported = ""
@@ -116,15 +118,28 @@ class Reloads:
         while True:
             self._changed.clear()
             self._files = await self.sources()
+            self._report_saves()  # a save while the list was made
             folders = sorted({os.path.dirname(path) for path in self._files if os.path.isdir(os.path.dirname(path))})
             if not folders:
                 await self._changed.wait()
                 continue
-            # Folders, not files: editors save by renaming a new file over the old one, which a watch on the file would lose.
-            async for changes in watchfiles.awatch(*folders, recursive=False, debounce=50, step=10, stop_event=self._changed,
-                                                   watch_filter=lambda change, path: path in self._files):
-                for path in sorted({path for change, path in changes if change != watchfiles.Change.deleted}):
-                    self._session.spawn(self._saved(path))
+            # Folders, not files: editors save by renaming a new file over the old one, which a watch on the file would lose. A timeout
+            # looks as well, for the save that fell between two watches.
+            async for _ in watchfiles.awatch(*folders, recursive=False, debounce=50, step=10, stop_event=self._changed,
+                                             rust_timeout=LOOK_ANYWAY, yield_on_timeout=True):
+                self._report_saves()
+
+    def _report_saves(self) -> None:
+        """Reloads each watched file that is not as it was when last looked at. A file seen for the first time is as it should be."""
+        for path in sorted(self._files):
+            try:
+                status = os.stat(path)
+            except OSError:
+                continue  # in the middle of being replaced, or gone: nothing to load
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if self._stamps.setdefault(path, stamp) != stamp:
+                self._stamps[path] = stamp
+                self._session.spawn(self._saved(path))
 
     async def _saved(self, path: str) -> None:
         try:

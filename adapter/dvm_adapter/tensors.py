@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 LEVELS = ("graph", "tensor", "tile")
-MAX_BYTES = 1 << 20
+MOST_BUFFERS = 20_000  # in one answer, the newest; `steps` asks for others
 
 
 def _without_protocol(answer: Message) -> Message:
@@ -88,6 +88,9 @@ async def memory(session: Session, arguments: Body) -> Body:
     if isinstance(arguments.get("step"), int):
         steps = [arguments["step"], arguments["step"]]
     body = _without_protocol(await session.tensors.ask("memory", **({"steps": steps} if steps else {})))
+    if len(body.get("buffers") or []) > MOST_BUFFERS:
+        body["leftOut"] = len(body["buffers"]) - MOST_BUFFERS
+        body["buffers"] = body["buffers"][-MOST_BUFFERS:]
     if arguments.get("html") is True:
         body["html"] = await asyncio.to_thread(memory_html.render, body, str(arguments.get("title") or "Memory View"))
     elif arguments.get("html"):

@@ -13,14 +13,14 @@ from conftest import PROGRAMS, environment, line_of
 
 FAKE = PROGRAMS / "fake_debuggee.py"
 
-STOP = line_of(FAKE, "h = x * 2")
+REAL = PROGRAMS / "real.py"
+STOPS = {FAKE: line_of(FAKE, "h = x * 2"), REAL: line_of(REAL, "s = h + scale")}
 
 # A client in a process of its own, so that it can be killed: launches the program and reads until the end.
 CLIENT = """
 import sys
 from dvm_adapter.client import Client
-import os
-client = Client([sys.executable, "-m", "dvm_adapter", *(["--log", os.environ["KILL_LOG"]] if "KILL_LOG" in os.environ else [])])
+client = Client([sys.executable, "-m", "dvm_adapter"])
 client.launch(lambda c: c.set_breakpoints(sys.argv[1], [{"line": int(sys.argv[2]), "mode": "both"}] if int(sys.argv[2]) else []),
               program=sys.argv[1], args=["100000", "0.005"])
 print("up", flush=True)
@@ -69,8 +69,9 @@ def test_no_process_survives(trial):
     rng = random.Random(trial)
     victim = ("client", "adapter", "debuggee", "debugpy")[trial % 4]
     mark = f"{os.getpid()}-{trial}"
-    stop_line = STOP if trial % 8 >= 4 else 0  # half of the trials: at a stop (if they get that far), the others while it runs
-    client = subprocess.Popen([sys.executable, "-c", CLIENT, str(FAKE), str(stop_line)], env={**environment(), "DVM_KILL_TEST": mark},
+    program = REAL if trial % 5 >= 3 else FAKE
+    stop_line = STOPS[program] if trial % 8 >= 4 else 0  # half of the trials: at a stop, if they get that far
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, str(program), str(stop_line)], env={**environment(), "DVM_KILL_TEST": mark},
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait = rng.uniform(0.2, 1.6)
