@@ -199,6 +199,22 @@ def test_a_stop_of_the_vm_is_announced_even_if_python_takes_long_to_stand(sessio
     assert stops(session) == ["breakpoint"]
 
 
+def test_when_the_tensor_engine_goes_python_is_still_debugged(session):
+    session.start(FAKE, args=["2"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]))
+    session.stopped()
+    frame = session.stack(1)[0]["id"]
+    assert session.request("evaluate", expression="leave", frameId=frame)["result"] == "bye"
+    session.event("invalidated")
+    assert [f["name"] for f in session.stack(1)] == ["step", "train", "<module>"]
+    assert session.request("dvm/status")["connected"] is False
+    assert "imports dvm_core" in session.refusal("dvm/programs")
+    session.go_on()
+    session.stopped(reason="breakpoint")
+    assert session.stack(1)[0]["name"] == "step"
+    session.go_on()
+    session.run_out()
+
+
 @pytest.mark.parametrize("mode, forward, backward", [("forward", True, False), ("backward", False, True), ("both", True, True)])
 def test_debugpy_gets_only_lines_that_may_stop_forward(session, mode, forward, backward):
     session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [{"line": LINE, "mode": mode}]))

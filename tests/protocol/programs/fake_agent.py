@@ -23,6 +23,7 @@ class FakeAgent:
         self.path, self.line = path, line
         self.lines, self.filters, self.instruction_points, self.watches = [], [], [], {}
         self.stopped_at = None
+        self.leaving = False
         self.ready = threading.Event()  # breakpoints have been received
         self.gone = threading.Event()  # the stop is over
         self.received = []
@@ -33,7 +34,10 @@ class FakeAgent:
         thread.start()
 
     def send(self, **message):
-        dvm_wire.write_frame(self.sock, message)
+        try:
+            dvm_wire.write_frame(self.sock, message)
+        except OSError:
+            assert self.leaving
 
     def serve(self):
         while True:
@@ -42,7 +46,7 @@ class FakeAgent:
             except (OSError, dvm_wire.WireError):
                 message = None
             if message is None:
-                if dvm_wire.launched():
+                if dvm_wire.launched() and not self.leaving:
                     os.kill(os.getpid(), 9)
                 return
             number, command = message.pop("id"), message.pop("cmd")
@@ -109,6 +113,10 @@ class FakeAgent:
     def do_evaluate(self, expression, frame=None):
         if expression in ("x", "h"):
             return self.tensor(expression, computed=expression == "x", ref=1)
+        if expression == "leave":
+            threading.Timer(0.1, self.sock.shutdown, [2]).start()
+            self.leaving = True
+            return {"result": "bye"}
         if expression == "abs(x).max()":
             return {"result": "2.75"}
         raise ValueError(f"no tensor is named {expression!r} here")
