@@ -48,13 +48,18 @@ class Live:
             todo += _inside(thing, names)
         return found
 
-    def search(self) -> None:
+    def search(self, since: tuple[int, ...] = ()) -> None:
         """Adds the functions the walk did not reach: closures, and what only native code or a container holds. One look at the whole
-        heap, some milliseconds per hundred thousand objects; the interpreter goes on serving other threads meanwhile."""
-        known = {id(function) for function in self.functions}
-        for thing in gc.get_objects():
-            if type(thing) is FunctionType and id(thing) not in known and self.belongs(thing.__code__):
-                self.functions.append(thing)
+        heap, about 10 ms per hundred thousand objects; the interpreter goes on serving other threads meanwhile.
+
+        since: what `collections` gave before. Only functions made after that are of interest; if nothing was moved to the collector's
+        oldest generation in between, they are among the few objects of the younger ones."""
+        young = since and since == collections()
+        things = [*gc.get_objects(0), *gc.get_objects(1)] if young else gc.get_objects()
+        known, files = {id(function) for function in self.functions}, self._files
+        for function in [thing for thing in things if type(thing) is FunctionType]:
+            if files.get(function.__code__.co_filename, True) and id(function) not in known and self.belongs(function.__code__):
+                self.functions.append(function)
 
     # ---- the rest --------------------------------------------------------------------------------------------------------------------
     def classes(self, key: str) -> list[type]:
@@ -88,6 +93,11 @@ class Live:
                     return here.f_lineno
                 here = here.f_back  # type: ignore[assignment]
         return None
+
+
+def collections() -> tuple[int, ...]:
+    """How often the collector has moved objects on to its oldest generation."""
+    return tuple(generation["collections"] for generation in gc.get_stats()[1:])
 
 
 def _inside(thing: Any, modules: set[Any]) -> list[Any]:

@@ -7,7 +7,7 @@ from types import CodeType, FunctionType
 
 from . import apply, names
 from .edits import APPLY, NOTE, REFUSE, Edit
-from .live import Live
+from .live import Live, collections
 from .parse import Definition, Source, all_codes, inner_codes
 from .sources import SourceBook
 
@@ -22,6 +22,7 @@ class Plan:
     patch: apply.Patch = field(default_factory=apply.Patch)
     notes: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
+    searched: tuple[int, ...] = ()  # live.collections() when the heap was searched
     inner: dict[CodeType, CodeType] = field(default_factory=dict)  # old code of closures -> new, for the sweep after the swap
 
 
@@ -69,6 +70,7 @@ def _codes(old: Source, new: Source, live: Live, plan: Plan) -> dict[str, list[F
     plan.inner = {code: pair for code, pair in pairs.items() if code != pair and (code not in definitions or definitions[code].in_function)}
     reached = {function.__code__ for function in live.functions}
     if plan.inner or any(code not in reached and code != pair for code, pair in pairs.items()):
+        plan.searched = collections()
         live.search()  # closures that have to change, or a function that no name leads to
     by_key: dict[str, list[FunctionType]] = {}
     for function in live.functions:

@@ -16,12 +16,13 @@ from .live import Live
 from .parse import Source, parse
 from .report import Report
 from .sources import SourceBook, read, tidy
-from .transaction import FAILED, QUEUED, TRIAL, Host, Transaction
+from .transaction import FAILED, IN_FORCE, QUEUED, TRIAL, Host, Transaction
 
 Reply = Callable[[Report], None]
 
 BOUNDARY_WAIT = 1.0  # seconds for a captured call to come, before the swap is made without one
 TRIAL_WAIT = 5.0  # seconds for the first call with new code to end, before the answer goes out without it
+STEP_WAIT = 0.25  # seconds for the rest of that step
 _LOOK = 0.02  # seconds between looks at whether the user has stopped the program meanwhile
 
 
@@ -168,9 +169,17 @@ class Reloader:
 
         transaction.settle(lambda: self._done.append(transaction), failed)
         transaction.finish()
+        if transaction.state == IN_FORCE and transaction.needs_trial:
+            self._let_step_end(transaction)
         if transaction.state == TRIAL:  # no call came yet: what the first one shows is news
             self._make_thread(lambda: self._watch_trial(transaction)).start()
         return transaction.report()
+
+    def _let_step_end(self, transaction: Transaction) -> None:
+        """The trial is over when the captured call returns; the backward programs of that step are launched after it, and count too."""
+        end = time.perf_counter() + STEP_WAIT
+        while self.host.step() <= transaction.step and time.perf_counter() < end and not self.host.stopped():
+            time.sleep(_LOOK / 10)
 
     def _watch_trial(self, transaction: Transaction) -> None:
         while not transaction.wait(TRIAL, timeout=3600):

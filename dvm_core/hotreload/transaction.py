@@ -138,7 +138,7 @@ class Transaction:
         if self.state in (TRIAL, IN_FORCE):
             if self.plan.inner:
                 live = Live(self.path)
-                live.search()
+                live.search(self.plan.searched)
                 self.plan.patch.sweep(live.functions, self.plan.inner)
         linecache.checkcache(self.path)
         self.host.swapped(self.path)

@@ -65,7 +65,7 @@ def test_edit(name, outcome, check, says, tmp_path, monkeypatch, book):
         kept = dict(vars(module))
         codes = {key: value.__code__ for key, value in kept.items() if hasattr(value, "__code__")}
         path.write_text(after, "utf-8")
-        reloader = Reloader(book, Host(NextCall()))
+        reloader = Reloader(book, Host(NextCall(), step=lambda: 8))
         answer = answer_of(reloader.reload, str(path), None)
         told = "\n".join(answer.reasons + [f"{c['function']} {c['what']} {c['old']} -> {c['new']}" for c in answer.changes])
         assert answer.outcome == outcome, told
