@@ -61,7 +61,10 @@ nb::object graph_flush(Graph& g, nb::handle keep, nb::handle outputs) {
     pairs.emplace_back(to_int(pair[0], "output"), reinterpret_cast<void*>(address));
   }
   Graph::Flush f = g.flush(kept, pairs, program_handler(), stop_handler());
-  if (f.launch) {
+  if (f.launch && f.small) {
+    // Other Python threads lose less by waiting a few microseconds than this one by asking for the GIL again.
+    f.launch->run();
+  } else if (f.launch) {
     nb::gil_scoped_release unlocked;
     f.launch->run();
   }
@@ -94,7 +97,7 @@ void bind_graph(nb::module_& m) {
              return nb::tuple(imms);
            },
            "value"_a)
-      .def("set_name", [](Graph& g, int64_t v, std::string name) { g.node(v).instr.name = std::move(name); }, "value"_a, "name"_a)
+      .def("set_name", &Graph::set_name, "value"_a, "name"_a)
       .def("pending", &Graph::pending, "Instructions recorded and not yet flushed.")
       .def("size", &Graph::size, "Values so far, inputs and results.")
       .def("in_memory", [](Graph& g, int64_t v) { return g.node(v).memory.data != nullptr; }, "value"_a)

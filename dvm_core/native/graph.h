@@ -6,36 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "launch.h"
+#include "nodes.h"
 
 namespace dvm {
-
-// A value: an input, or the result of an instruction.
-struct Node {
-  Instr instr;              // op kEnd: an input. operands: ids of the graph
-  Value memory;             // data null: not in memory
-  LeasePtr lease;           // of memory the graph does not own
-  std::string cls;          // of an input
-  int32_t pending = -1;     // number among the pending instructions
-  int32_t slot = -1;        // number among the pending program's inputs,
-  uint32_t slot_flush = 0;  //   if this is the flush it was given for
-};
-
-// The nodes of a graph, in blocks that go from graph to graph: a node keeps its vectors' memory.
-class NodeList {
- public:
-  ~NodeList();
-  size_t size() const { return size_; }
-  Node& operator[](size_t i) { return blocks_[i / kBlock][i % kBlock]; }
-  const Node& operator[](size_t i) const { return blocks_[i / kBlock][i % kBlock]; }
-  // A node as if newly made.
-  Node& push();
-
- private:
-  static constexpr size_t kBlock = 64;
-  std::vector<std::unique_ptr<Node[]>> blocks_;
-  size_t size_ = 0;
-};
 
 class Graph {
  public:
@@ -59,6 +32,7 @@ class Graph {
   int64_t pending() const { return static_cast<int64_t>(pending_.size()); }
   // Throws UserError for an id that is none.
   Node& node(int64_t id);
+  void set_name(int64_t id, std::string name);
 
   // The launch of the pending instructions, ready to run, null if there are none; finish() afterwards. `made`: the program is new.
   struct Flush {
@@ -66,6 +40,7 @@ class Graph {
     std::vector<std::pair<int32_t, int32_t>> kept;           // node, local id: in memory after the run
     struct Copy { int32_t node; void* to; };
     std::vector<Copy> copies;                                // done by finish()
+    bool small = false;                                      // a few microseconds of work
   };
   using ProgramHandler = std::function<void(const ProgramPtr&)>;
   Flush flush(const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs, const ProgramHandler& made, StopHandler stop);
@@ -88,6 +63,7 @@ class Graph {
   uint32_t flush_number_ = 1;
   uint32_t name_id_ = 0;
   bool backward_ = false;
+  int64_t work_ = 0;                       // elements to be computed
   Instr draft_;
   std::vector<OperandType> types_;         // scratch of record(),
   std::vector<uint32_t> fresh_;            //   and what it adds to the key for new inputs

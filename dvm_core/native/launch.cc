@@ -28,7 +28,7 @@ int64_t launch_count() { return launches.load(); }
 Launch::Launch(Plan plan, StopHandler stop)
     : program(std::move(plan.program)),
       number(launches.fetch_add(1) + 1),
-      step(current_step()),
+      step(plan.step),
       stop_(std::move(stop)),
       code_(std::move(plan.code)),
       geometry_(std::move(plan.geometry)),

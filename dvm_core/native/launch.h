@@ -36,6 +36,7 @@ class Launch : public std::enable_shared_from_this<Launch> {
     std::vector<Value> values;
     std::vector<LeasePtr> leases;
     std::vector<uint8_t> keep;
+    int64_t step = 0;
   };
   Launch(Plan plan, StopHandler stop);
 

@@ -69,6 +69,7 @@ int64_t log_buffer(const void* address, int64_t bytes, const BufferTag& tag);
 // however often it is an input; it is freed when the last of its users has called log_freed, unless its class outlives a call.
 int64_t log_external(const void* address, int64_t bytes, const BufferTag& tag);
 void log_freed(int64_t id);
+void log_name(int64_t id, const std::string& name);
 // A buffer whose whole life is known (a slot of a finished launch's workspace).
 int64_t log_span(const void* address, int64_t bytes, const BufferTag& tag, int64_t born, int64_t freed, int64_t born_ns, int64_t freed_ns);
 int64_t now_ns();                      // the log's and the hooks' clock: monotonic nanoseconds

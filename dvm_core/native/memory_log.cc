@@ -127,6 +127,13 @@ void log_freed(int64_t id) {
   l.free(id);
 }
 
+void log_name(int64_t id, const std::string& name) {
+  if (id < 0) return;
+  Log& l = log();
+  std::lock_guard lock(l.mutex);
+  if (BufferEvent* e = l.find(id)) e->tag.name = name;
+}
+
 int64_t log_external(const void* address, int64_t bytes, const BufferTag& tag) {
   if (!memory_log_on()) return -1;
   Log& l = log();

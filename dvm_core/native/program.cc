@@ -10,9 +10,10 @@
 namespace dvm {
 namespace {
 
-constexpr size_t kPrograms = 4096, kTimes = 4096;
+constexpr size_t kPrograms = 4096, kSegments = 4096, kTimes = 4096;
 
 std::atomic<int64_t> hits{0}, misses{0}, patches{0}, tile_elements{0};
+std::atomic<size_t> live_programs{0};
 
 // The last compile times, in a ring.
 struct Times {
@@ -59,6 +60,9 @@ void put(std::vector<int64_t>& words, const SegmentRequest& r) {
     words.push_back(h.slot);
   }
 }
+
+// Few programs may keep many shapes each; many programs fewer, so that all together stay some thousands.
+size_t segment_limit() { return std::clamp<size_t>(kSegments / std::max<size_t>(1, live_programs.load()), 4, 512); }
 
 // Views that needed no area, and slots that took over their operand's bytes.
 int64_t avoided(const ProgramCode& code, const SegmentRequest& r, const SegmentView& seen) {
@@ -121,7 +125,7 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
   if (found != segments_.end()) return found->second->second;
   recent_.emplace_front(words, made);
   segments_.emplace(std::move(words), recent_.begin());
-  if (recent_.size() > kSegments) {
+  while (recent_.size() > segment_limit()) {
     segments_.erase(recent_.back().first);
     recent_.pop_back();
   }
@@ -205,6 +209,7 @@ ProgramPtr add_program(std::vector<uint32_t> key, std::shared_ptr<ProgramCode> c
     r.by_id.erase(oldest->id);
     r.recent.pop_back();
   }
+  live_programs.store(r.recent.size());
   return program;
 }
 

@@ -87,7 +87,6 @@ class Program {
 
  private:
   static void count_patches(int64_t n);
-  static constexpr size_t kSegments = 512;
   using Lru = std::list<std::pair<std::vector<int64_t>, SegmentPtr>>;
 
   std::mutex mutex_;
