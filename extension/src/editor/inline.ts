@@ -4,6 +4,7 @@ import { log, messageOf } from '../log';
 import type { Sessions } from '../sessions';
 import { inlineSummary } from '../text';
 import { assignedIn, expressionAt, namesIn } from './names';
+import { functionStart } from './scope';
 
 interface Scope {
   name: string;
@@ -48,7 +49,12 @@ export class InlineValues implements vscode.InlineValuesProvider {
       return [];
     }
     const last = Math.min(context.stoppedLocation.end.line, document.lineCount - 1);
-    const first = Math.max(functionStart(document, last), viewPort.start.line - 1, last - LINES_ABOVE, 0);
+    const first = Math.max(
+      functionStart((line) => document.lineAt(line).text, last),
+      viewPort.start.line - 1,
+      last - LINES_ABOVE,
+      0,
+    );
     const found: vscode.InlineValue[] = [];
     const shown = new Set<string>();
     for (let line = first; line <= last && !token.isCancellationRequested; line++) {
@@ -87,20 +93,6 @@ export class InlineValues implements vscode.InlineValuesProvider {
 
 /** Numbers, strings, None and the like; an object's repr belongs in the Variables view. */
 const simple = (v: Variable): boolean => v.variablesReference === 0 && v.value.length <= LONGEST && !v.value.startsWith('<');
-
-/** Line of the `def` (or `class`) around a line; 0 at module level. */
-function functionStart(document: vscode.TextDocument, line: number): number {
-  let indent = document.lineAt(line).firstNonWhitespaceCharacterIndex;
-  for (let at = line; at >= 0; at--) {
-    const { text, isEmptyOrWhitespace, firstNonWhitespaceCharacterIndex: column } = document.lineAt(at);
-    if (isEmptyOrWhitespace || column > indent) continue;
-    if (column < indent || at === line) {
-      if (/^\s*(?:async\s+)?def\s|^\s*class\s/.test(text)) return at;
-      indent = Math.min(indent, column);
-    }
-  }
-  return 0;
-}
 
 export class HoverExpressions implements vscode.EvaluatableExpressionProvider {
   provideEvaluatableExpression(

@@ -168,12 +168,14 @@ export class ProgramLenses implements vscode.CodeLensProvider, vscode.Disposable
   }
 }
 
-/** Line of the `def` a program was captured from, in this document: the one of that name with a capturing decorator. */
+/** Line of the `def` a program was captured from, in this document: decorated with jit or kernel, or passed to it. */
 export function capturedLine(document: vscode.TextDocument, name: string): number | undefined {
   const last = name.split(/[.\s]/).at(-1)?.replace(/\W/g, '') ?? '';
   const definition = new RegExp(`^\\s*(async\\s+)?def\\s+${last}\\b`);
+  const passed = new RegExp(`\\b(jit|kernel)\\(\\s*${last}\\b`);
   for (let line = 0; line < document.lineCount; line++) {
     if (!last || !definition.test(document.lineAt(line).text)) continue;
+    if (passed.test(document.getText())) return line;
     for (let at = line - 1; at >= 0 && /^\s*@/.test(document.lineAt(at).text); at--)
       if (/\b(jit|kernel)\b/.test(document.lineAt(at).text)) return line;
   }

@@ -1,7 +1,7 @@
 // Adding, removing and tuning tensor watches, from the view, the editor and the Variables view.
-import path from 'node:path';
 import * as vscode from 'vscode';
 import { expressionAt } from '../editor/names';
+import { assignmentAbove } from '../editor/scope';
 import { guarded } from '../log';
 import { full } from '../text';
 import type { Sessions } from '../sessions';
@@ -30,24 +30,23 @@ export function registerWatchCommands(model: WatchModel, sessions: Sessions, vie
 
   return [
     command('dvm.watch.add', async () => {
-      const place = editorPlace();
       const expression = await vscode.window.showInputBox({
         title: 'Watch a tensor',
-        prompt: place ? `Name or expression at ${path.basename(place.path)}:${place.line}` : 'Name or expression',
-        placeHolder: 'h   abs(h).max()   grad(w1)',
+        prompt: 'Name of a variable, or grad(name) for its gradient',
+        placeHolder: 'h',
         value: editorExpression() ?? '',
-        validateInput: (text) => (text.trim() ? undefined : 'Type the name of a tensor, or an expression over names.'),
+        validateInput: (text) => (text.trim() ? undefined : 'Type the name of a tensor.'),
       });
-      if (expression) await add(expression.trim(), place);
+      if (expression) await add(expression.trim(), editorPlace(expression.trim()));
     }),
     command('dvm.watch.addSelection', async () => {
       const expression = editorExpression();
-      if (expression) await add(expression, editorPlace());
+      if (expression) await add(expression, editorPlace(expression));
       else void vscode.window.showInformationMessage('Put the cursor on a tensor’s name, or select an expression.');
     }),
     command('dvm.watch.addVariable', async (context: VariableContext) => {
       const name = context.variable?.evaluateName ?? context.variable?.name;
-      if (name) await add(name, await framePlace(sessions));
+      if (name) await add(name, await framePlace(sessions, name));
     }),
     command('dvm.watch.remove', (node?: WatchNode) => model.remove(chosen(node))),
     command('dvm.watch.removeAll', () => model.remove(model.all().map((d) => d.key))),
@@ -86,10 +85,16 @@ export async function goTo(file: string, line: number): Promise<void> {
   await vscode.window.showTextDocument(vscode.Uri.file(file), { selection: new vscode.Range(at, at) });
 }
 
-function editorPlace(): Place | undefined {
+/** The line that makes `name`, seen from the cursor; undefined where none does: then any tensor of that name is meant. */
+function editorPlace(name: string): Place | undefined {
   const editor = vscode.window.activeTextEditor;
   if (editor?.document.languageId !== 'python' || editor.document.uri.scheme !== 'file') return undefined;
-  return { path: editor.document.uri.fsPath, line: editor.selection.active.line + 1 };
+  return placeIn(editor.document, editor.selection.active.line, name);
+}
+
+function placeIn(document: vscode.TextDocument, line: number, name: string): Place | undefined {
+  const made = assignmentAbove((at) => document.lineAt(at).text, line, name);
+  return made === undefined ? undefined : { path: document.uri.fsPath, line: made + 1 };
 }
 
 /** The selected text, else the dotted name at the cursor. */
@@ -101,8 +106,8 @@ function editorExpression(): string | undefined {
   return expressionAt(document.lineAt(selection.active.line).text, selection.active.character)?.text;
 }
 
-/** Where the frame in view stands: a variable's name means something there. */
-async function framePlace(sessions: Sessions): Promise<Place | undefined> {
+/** The line that made what a variable holds now: above the line of the frame in view, which is still to run. */
+async function framePlace(sessions: Sessions, name: string): Promise<Place | undefined> {
   const item = vscode.debug.activeStackItem;
   if (!(item instanceof vscode.DebugStackFrame) || item.session.type !== 'dvm') return undefined;
   const args = { threadId: item.threadId, startFrame: 0, levels: 100 };
@@ -112,7 +117,8 @@ async function framePlace(sessions: Sessions): Promise<Place | undefined> {
     item.session,
   );
   const frame = answer.stackFrames.find((f) => f.id === item.frameId);
-  return frame?.source?.path ? { path: localPath(frame.source.path), line: frame.line } : undefined;
+  if (!frame?.source?.path || frame.line < 2) return undefined;
+  return placeIn(await vscode.workspace.openTextDocument(localPath(frame.source.path)), frame.line - 2, name);
 }
 
 /** In a remote window the editor turns the paths in an adapter's answers into URIs. */

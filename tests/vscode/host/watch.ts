@@ -97,15 +97,15 @@ export const watch: Tests = {
     );
   },
 
-  'a variable is watched at the line of its frame': async () => {
+  'a variable at a stop is watched at the line that made it': async () => {
     const { watches } = await api();
     await stoppedAt(10);
     await vscode.commands.executeCommand('dvm.watch.addVariable', { variable: { name: 'h', evaluateName: 'h' } });
     const [definition] = watches.all();
-    assert.deepEqual([definition?.expression, definition?.path, definition?.line], ['h', trainFile().fsPath, 10]);
+    assert.deepEqual([definition?.expression, definition?.path, definition?.line], ['h', trainFile().fsPath, 9]);
   },
 
-  'the name at the cursor is watched at its line; a selection as it is': async () => {
+  'the name at the cursor is watched at the line that makes it; a selection as it is': async () => {
     const { watches } = await api();
     const editor = await vscode.window.showTextDocument(trainFile());
     editor.selection = new vscode.Selection(9, 14, 9, 14);
@@ -115,8 +115,8 @@ export const watch: Tests = {
     assert.deepEqual(
       watches.all().map((d) => [d.expression, d.line]),
       [
-        ['h', 10],
-        ['h * rate', 10],
+        ['h', 9],
+        ['h * rate', undefined],
       ],
     );
   },

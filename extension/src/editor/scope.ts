@@ -1,0 +1,26 @@
+// Where a function begins and where a name was given its value, from the text alone. No editor API here.
+import { assignedIn } from './names';
+
+/** Text of a line, lines from 0. */
+export type TextAt = (line: number) => string;
+
+/** Line of the `def` (or `class`) around a line; 0 at module level. */
+export function functionStart(textAt: TextAt, line: number): number {
+  const indentOf = (text: string): number => text.length - text.trimStart().length;
+  while (line > 0 && !textAt(line).trim()) line--;
+  let indent = indentOf(textAt(line));
+  for (let at = line; at >= 0; at--) {
+    const text = textAt(at);
+    if (!text.trim() || indentOf(text) > indent || (indentOf(text) === indent && at !== line)) continue;
+    if (/^\s*(async\s+)?def\s|^\s*class\s/.test(text)) return at;
+    indent = Math.min(indent, indentOf(text));
+  }
+  return 0;
+}
+
+/** The nearest line, at or above `line` and within its function, that gives `name` its value; undefined if there is none. */
+export function assignmentAbove(textAt: TextAt, line: number, name: string): number | undefined {
+  const first = functionStart(textAt, line);
+  for (let at = line; at >= first; at--) if (assignedIn(textAt(at)).has(name)) return at;
+  return undefined;
+}
