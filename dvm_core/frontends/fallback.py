@@ -11,12 +11,13 @@ from mindspore import Tensor, ops
 from ..errors import UnsupportedError, where
 from . import mindspore_compat as compat
 from .emit import FLOATS
-from .grad import Foreign, ForeignStep, Input
 from .lowering import Unlowerable
 from .notices import notice
+from .plan import ForeignStep
+from .tape import Foreign, Input
 
 # Computed by MindSpore on the host for its own Python code; they have no tensors to wait for.
-_HOST = frozenset(("typeof", "make_range", "sequence_len", "make_tuple", "tuple_getitem"))
+HOST = frozenset(("typeof", "make_range", "sequence_len", "make_tuple", "tuple_getitem"))
 
 # In-place ops: op -> what the changed tensor (first argument) becomes. Other in-place ops are refused by name.
 _IN_PLACE: dict[str, Callable[..., int]] = {
@@ -38,13 +39,12 @@ class Call:
     args: tuple  # as dispatched; tensors are the call's own
     tensors: list[Tensor]  # its float tensor arguments, in order
     results: list[tuple[tuple[int, ...], Any]]  # shape and MindSpore dtype of every result
-    record: Foreign
 
 
 def run(c: Any, func: Any, name: str, args: tuple, call: tuple) -> Any:
     """Lets MindSpore execute a dispatched op. args: as dispatched; call: the op's own arguments."""
     tensors = _tensors(call)
-    if name in _HOST or not tensors:
+    if not tensors:
         return _execute(c, func, args)
     if name in _IN_PLACE:
         return _in_place(c, name, call)
@@ -106,7 +106,8 @@ def _adopt(c: Any, name: str, args: tuple, tensors: list[Tensor], results: Any) 
         if any(value >= 0 and _flows(c, value) for value in operands):
             ids = tuple(_register(c, tensor, len(c.foreign), name) for tensor in found)
             record = Foreign(tuple(operands), ids, c.place)
-            c.foreign.append(Call(name, args, tensors, [(tensor.shape, tensor.dtype) for tensor in found], record))
+            c.foreign.append(record)
+            c.calls.append(Call(name, args, tensors, [(tensor.shape, tensor.dtype) for tensor in found]))
     return type(results)(found) if isinstance(results, (tuple, list)) else found[0]
 
 
@@ -142,10 +143,10 @@ def _flows(c: Any, value: int) -> bool:
     seen, stack = set(), [value]
     while stack:
         v = stack.pop()
-        if v in seen or c.dtypes[v] not in FLOATS:
+        if v in seen or c.dtype(v) not in FLOATS:
             continue
         seen.add(v)
-        entry = c.tape[v]
+        entry = c.entries[v]
         if isinstance(entry, Input):
             if entry.needs_grad:
                 return True

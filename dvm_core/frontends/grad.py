@@ -1,95 +1,24 @@
-"""Gradients of a recorded program: from a tape and the vjp_rules to a backward plan that can be replayed without Python rules.
-
-A tape is the list of a graph's values in order: inputs, and instructions as they were given to `Graph.op`. A plan is a list of further
-instructions for the same graph; their operands are value ids, counted on from the tape's end. Plans are cached by tape, so that a
-training step pays for its rules once.
-"""
+"""Gradients of a tape: the reverse walk over it with the formulas of vjp_rules, into a plan that is replayed without Python rules."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import _core
 from . import vjp_rules
-from .emit import CLASS, CODE, COMPUTED, FLOATS, Emitter, is_view, result_dtype
-from .vjp_rules import CHEAP, CONCAT, CONSTANT, GROUPS, RULES, Node
-
-COPY = CODE["COPY"]
-DETACHED = "detached"  # rule of a group that stops gradients
-
-
-class Input(NamedTuple):
-    """A tape entry for an operand in memory."""
-
-    shape: tuple[int, ...]
-    dtype: int
-    needs_grad: bool
-    foreign: int  # number of the foreign call that made it, -1
-
-
-class Group(NamedTuple):
-    """Marks an instruction as the last of several that share one rule of vjp_rules.GROUPS."""
-
-    rule: str
-    operands: tuple[int, ...]
-    attrs: tuple[Any, ...]
-    saved: tuple[int, ...]
-
-
-class Step(NamedTuple):
-    """A tape entry for an instruction: the arguments of Graph.op, without immediates unless its rule computes with them."""
-
-    opcode: int
-    operands: tuple[int, ...]
-    attrs: tuple[int, ...]
-    shape: tuple[int, ...] | None
-    dtype: int
-    imms: tuple[float, ...]
-    place: int
-
-
-class Foreign(NamedTuple):
-    """A call the framework made itself: results are inputs of the graph, its gradient is the framework's business."""
-
-    operands: tuple[int, ...]  # value ids of its tensor arguments
-    results: tuple[int, ...]  # value ids of its tensor results
-    place: int
-
-
-class ForeignStep(NamedTuple):
-    """In a plan: the framework computes a foreign call's gradient. Its results become the graph's next inputs."""
-
-    call: int  # index into the tape's foreign calls; -1: the sum of the gradients, of a dtype we do not compute with
-    gradients: tuple[int, ...]  # of each result, -1 where none arrives
-    wanted: tuple[int, ...]  # indices of the operands whose gradients it must give, in that order
-    keep: tuple[int, ...] = ()  # values computed before it that are read after it
-
-
-@dataclass(slots=True)
-class Plan:
-    """The backward program of a tape."""
-
-    first: int  # id of the first seed: the tape's length
-    steps: list[Any] = field(default_factory=list)  # argument tuples of Graph.op, ForeignStep
-    patches: list[tuple[int, int]] = field(default_factory=list)  # (step, tape index): that step's immediate is that instruction's
-    saved: tuple[int, ...] = ()  # tape values that must be in memory
-    gradients: tuple[int, ...] = ()  # per leaf: id of its gradient, -1 for none
-
-
-class Immediate(float):
-    """An immediate of the tape; a step that passes it on unchanged is patched at every replay."""
-
-    source = -1
+from .emit import CLASS, CODE, COMPUTED, FLOATS, Emitter, result_dtype
+from .plan import ForeignStep, Immediate, Plan, arrange
+from .tape import DETACHED, Foreign, Group, Input, Step, Tape
+from .vjp_rules import CONCAT, CONSTANT, GROUPS, RULES, Node
 
 
 class Builder(Emitter):
     """Records the instructions of a plan, with their shapes and dtypes."""
 
-    def __init__(self, tape: Sequence[Input | Step], shape: Callable[[int], tuple[int, ...]], dtypes: Sequence[int], first: int) -> None:
-        self.tape = tape
-        self.first = first
-        self._forward_shape = shape
+    def __init__(self, tape: Tape, entries: Sequence[Input | Step], dtypes: Sequence[int]) -> None:
+        self.tape = entries
+        self.first = len(entries)
+        self._forward_shape = tape.shape
         self._dtypes = list(dtypes)
         self._shapes: list[tuple[int, ...]] = []  # of ids from `first` on
         self.items: list[Step | ForeignStep | None] = []  # by id - first; None: an input (a seed, a foreign gradient)
@@ -166,10 +95,10 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(next((extent for extent in column if extent != 1), 1) for column in zip(*padded, strict=True))
 
 
-def needs(tape: Sequence[Input | Step], dtypes: Sequence[int], groups: dict[int, Group]) -> list[bool]:
+def needs(entries: Sequence[Input | Step], dtypes: Sequence[int], groups: dict[int, Group]) -> list[bool]:
     """Per value: whether a gradient flows through it to an input that wants one."""
     result: list[bool] = []
-    for index, entry in enumerate(tape):
+    for index, entry in enumerate(entries):
         if isinstance(entry, Input):
             result.append(entry.needs_grad)
         elif entry.opcode in CONSTANT or dtypes[index] not in FLOATS or (index in groups and groups[index].rule == DETACHED):
@@ -179,28 +108,36 @@ def needs(tape: Sequence[Input | Step], dtypes: Sequence[int], groups: dict[int,
     return result
 
 
-def candidates(tape: Sequence[Input | Step], dtypes: Sequence[int], groups: dict[int, Group], since: int) -> list[int]:
+def needs_of(tape: Tape) -> list[bool]:
+    """The same for a tape."""
+    return needs(tape.steps(), _dtypes(tape), tape.groups)
+
+
+def _dtypes(tape: Tape) -> list[int]:
+    return [tape.dtype(value) for value in range(len(tape.entries))]
+
+
+def candidates(tape: Tape, since: int) -> list[int]:
     """Instructions' values from id `since` on that some rule may read: what a flush in the middle of a call must keep."""
-    need = needs(tape, dtypes, groups)
+    entries, groups = tape.steps(), tape.groups
+    need = needs(entries, _dtypes(tape), groups)
     kept: set[int] = set()
-    for index in range(since, len(tape)):
-        entry = tape[index]
+    for index in range(since, len(entries)):
+        entry = entries[index]
         if need[index] and isinstance(entry, Step):
             group = groups.get(index)
             kept.update((index, *entry.operands), (*group.operands, *group.saved) if group else ())
-    return sorted(v for v in kept if v >= since and isinstance(tape[v], Step))
+    return sorted(v for v in kept if v >= since and isinstance(entries[v], Step))
 
 
-def derive(tape: Sequence[Input | Step], imms: Sequence[tuple[float, ...]], shape: Callable[[int], tuple[int, ...]], dtypes: Sequence[int],
-           groups: dict[int, Group], foreign: Sequence[Foreign], outputs: Sequence[int], leaves: Sequence[int],
-           in_memory: Iterable[int] = ()) -> Plan:
+def derive(tape: Tape, outputs: Sequence[int], leaves: Sequence[int], in_memory: Iterable[int] = ()) -> Plan:
     """The plan that turns gradients of `outputs` (the plan's first inputs, in that order) into gradients of `leaves`.
 
-    imms: immediates of every tape entry. shape, dtypes: of tape values. in_memory: values besides the inputs that are kept anyway.
+    in_memory: values besides the inputs that are kept anyway.
     """
-    need = needs(tape, dtypes, groups)
-    first = len(tape)
-    e = Builder(tape, shape, dtypes, first)
+    entries, dtypes = tape.steps(), _dtypes(tape)
+    need = needs(entries, dtypes, tape.groups)
+    e = Builder(tape, entries, dtypes)
     gradient: dict[int, int] = {}
 
     def accumulate(value: int, g: int) -> None:
@@ -213,25 +150,23 @@ def derive(tape: Sequence[Input | Step], imms: Sequence[tuple[float, ...]], shap
             e.foreign(ForeignStep(-1, (gradient[value], g), (0,)))
             gradient[value] = e.input(e.shape(value), dtypes[value])
 
-    seeds = [e.input(shape(output), dtypes[output]) for output in outputs]
+    seeds = [e.input(tape.shape(output), dtypes[output]) for output in outputs]
     for output, seed in zip(outputs, seeds, strict=True):
         accumulate(output, seed)
-    for index in range(first - 1, -1, -1):
-        entry = tape[index]
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
         if isinstance(entry, Input):
-            if entry.foreign >= 0 and need[index] and index == min(v for v in foreign[entry.foreign].results if v >= 0 and need[v]):
-                _foreign_gradient(e, entry.foreign, foreign[entry.foreign], need, gradient, accumulate)
+            call = entry.foreign
+            if call >= 0 and need[index] and index == min(v for v in tape.foreign[call].results if v >= 0 and need[v]):
+                _foreign_gradient(e, call, tape.foreign[call], need, gradient, accumulate)
             continue
         g = gradient.pop(index, None)
         if g is None or not need[index]:
             continue
         e.place = _core.backward_place(entry.place)
-        for operand, part in _parts(e, g, index, entry, imms[index], groups.get(index), need):
+        for operand, part in _parts(e, g, index, entry, tape.imms.get(index, ()), tape.groups.get(index), need):
             accumulate(operand, part)
-
-    plan = Plan(first)
-    _arrange(plan, e, imms, set(in_memory), [gradient.get(leaf, -1) for leaf in leaves])
-    return plan
+    return arrange(e, tape.imms, set(in_memory), [gradient.get(leaf, -1) for leaf in leaves])
 
 
 def _parts(e: Builder, g: int, index: int, entry: Step, imms: tuple[float, ...], group: Group | None,
@@ -272,192 +207,3 @@ def _foreign_gradient(e: Builder, call: int, record: Foreign, need: list[bool], 
     parts = [e.input(e.shape(operand), e.dtype(operand)) for operand in operands]  # all of them before any further step
     for operand, part in zip(operands, parts, strict=True):
         accumulate(operand, part)
-
-
-def _arrange(plan: Plan, e: Builder, imms: Sequence[tuple[float, ...]], in_memory: set[int], gradients: list[int]) -> None:
-    """Drops what no gradient needs, decides what the forward program keeps and what is repeated, and numbers the steps."""
-    first = plan.first
-    live = _live_items(e, gradients)
-    used = {v for i in live for v in _reads(e.items[i]) if 0 <= v < first}
-    used.update(g for g in gradients if 0 <= g < first)
-    saved = _saved(e.tape, used, in_memory)
-    writer = _Writer(plan, e, imms, saved)
-    for i, item in enumerate(e.items):
-        if item is None:
-            writer.input(first + i)
-        elif i in live:
-            if isinstance(item, ForeignStep):
-                writer.foreign(item)
-            else:
-                writer.number[first + i] = writer.step(item, -1)
-    plan.gradients = tuple(writer.fresh(g) if g >= 0 else -1 for g in gradients)
-    plan.saved = tuple(sorted(saved))
-    _keep_over_foreign(plan)
-
-
-class _Writer:
-    """Gives the builder's items their final form and numbers."""
-
-    def __init__(self, plan: Plan, e: Builder, imms: Sequence[tuple[float, ...]], saved: set[int]) -> None:
-        self.plan = plan
-        self.e = e
-        self.imms = imms
-        self.saved = saved
-        self.number: dict[int, int] = {}  # builder id or tape id -> id at replay
-        self.count = plan.first
-        self.writable: set[int] = set()  # results of steps since the last foreign one that nobody was given yet
-
-    def input(self, item: int) -> None:
-        self.number[item] = self.count
-        self.count += 1
-
-    def step(self, step: Step, source: int) -> int:
-        """Writes a step; source: the tape instruction it repeats, -1 for one of the builder's."""
-        operands = tuple(v if v < 0 else self.resolve(v) for v in step.operands)
-        immediates = self.imms[source] if source >= 0 else step.imms
-        link = source if source >= 0 and immediates else next((v.source for v in immediates if isinstance(v, Immediate)), -1)
-        if link >= 0:
-            self.plan.patches.append((len(self.plan.steps), link))
-        self.plan.steps.append((step.opcode, operands, step.attrs, step.shape, step.dtype, tuple(map(_plain, immediates)), step.place))
-        self.writable.add(self.count)
-        self.count += 1
-        return self.count - 1
-
-    def resolve(self, v: int) -> int:
-        """The replay's id of a builder's or the tape's value; repeats a tape instruction whose value is not kept."""
-        if v >= self.plan.first or v in self.number:
-            return self.number[v]
-        entry = self.e.tape[v]
-        if isinstance(entry, Input) or v in self.saved:
-            return v
-        self.number[v] = self.step(entry._replace(place=_core.backward_place(entry.place)), v)
-        return self.number[v]
-
-    def fresh(self, g: int) -> int:
-        """A gradient as a value that can be written to memory of its own: computed by a step, and given out once."""
-        at = self.resolve(g)
-        if self.e.dtype(g) not in COMPUTED:
-            return at  # always an input: the framework's own tensor is handed on
-        if at not in self.writable:
-            self.plan.steps.append((COPY, (at,), (), None, 0, (), self.e.place))
-            self.count += 1
-            return self.count - 1
-        self.writable.discard(at)
-        return at
-
-    def foreign(self, item: ForeignStep) -> None:
-        self.plan.steps.append(item._replace(gradients=tuple(g if g < 0 else self.fresh(g) for g in item.gradients)))
-        self.writable.clear()
-
-
-def _keep_over_foreign(plan: Plan) -> None:
-    # A foreign step flushes; what later steps read of earlier ones must survive that.
-    if not any(isinstance(step, ForeignStep) for step in plan.steps):
-        return
-    read_later = set(plan.gradients)
-    at_end: list[Any] = []
-    for step in reversed(plan.steps):
-        if isinstance(step, ForeignStep):
-            step = step._replace(keep=tuple(sorted(v for v in read_later if v >= 0)))
-            read_later.update(step.gradients)
-        else:
-            read_later.update(step[1])
-        at_end.append(step)
-    plan.steps = at_end[::-1]
-
-
-def _plain(value: float) -> float:
-    return float(value) if isinstance(value, Immediate) else value
-
-
-def _reads(item: Step | ForeignStep | None) -> tuple[int, ...]:
-    if item is None:
-        return ()
-    return item.gradients if isinstance(item, ForeignStep) else item.operands
-
-
-def _live_items(e: Builder, gradients: list[int]) -> set[int]:
-    live: set[int] = set()
-    stack = [g - e.first for g in gradients if g >= e.first]
-    stack += [i for i, item in enumerate(e.items) if isinstance(item, ForeignStep)]
-    while stack:
-        i = stack.pop()
-        if i not in live:
-            live.add(i)
-            stack += [v - e.first for v in _reads(e.items[i]) if v >= e.first]
-    return live
-
-
-def _saved(tape: Sequence[Input | Step], used: set[int], in_memory: set[int]) -> set[int]:
-    """Of the tape values the backward program reads, those that must be kept; the others are views or cheap to repeat."""
-    saved: set[int] = set()
-
-    def available(v: int) -> bool:  # without keeping anything new
-        entry = tape[v]
-        if isinstance(entry, Input) or v in saved or v in in_memory:
-            return True
-        return (is_view(entry.opcode) or entry.opcode in CHEAP) and all(o < 0 or available(o) for o in entry.operands)
-
-    def base(v: int) -> int:  # keep what a view looks at, not a copy of the view
-        entry = tape[v]
-        while isinstance(entry, Step) and is_view(entry.opcode):
-            v = entry.operands[0]
-            entry = tape[v]
-        return v
-
-    for v in sorted(map(base, used)):
-        if not available(v):
-            saved.add(v)
-    return saved | {v for v in in_memory if v in _closure(tape, used, saved | in_memory)}
-
-
-def _closure(tape: Sequence[Input | Step], used: set[int], stop: set[int]) -> set[int]:
-    # Values reached from `used` through what will be repeated.
-    seen: set[int] = set()
-    stack = list(used)
-    while stack:
-        v = stack.pop()
-        if v in seen:
-            continue
-        seen.add(v)
-        entry = tape[v]
-        if isinstance(entry, Step) and v not in stop:
-            stack += [o for o in entry.operands if o >= 0]
-    return seen
-
-
-def replay(graph: Any, plan: Plan, seeds: Sequence[Any], imms: Sequence[tuple[float, ...]],
-           run_foreign: Callable[[ForeignStep], None], add_input: Callable[[Any], int]) -> tuple[int, ...]:
-    """Records a plan on the graph its tape was recorded on and returns the gradients' ids (-1: none).
-
-    seeds: what `add_input` turns into the plan's first inputs. run_foreign: flushes, computes that call's gradients and adds them as
-    inputs. If the graph has grown since the tape was cut, every id of the plan is moved along.
-    """
-    for seed in seeds:
-        add_input(seed)
-    offset = graph.size() - len(seeds) - plan.first
-    steps = plan.steps
-    if plan.patches or offset:
-        steps = list(steps)
-        for at, source in plan.patches:
-            steps[at] = (*steps[at][:5], imms[source], steps[at][6])
-    if not offset:
-        op = graph.op
-        for step in steps:
-            if step.__class__ is tuple:
-                op(*step)
-            else:
-                run_foreign(step)
-        return plan.gradients
-    first = plan.first
-
-    def moved(v: int) -> int:
-        return v + offset if v >= first else v
-
-    for step in steps:
-        if step.__class__ is tuple:
-            graph.op(step[0], tuple(map(moved, step[1])), *step[2:])
-        else:
-            run_foreign(step._replace(gradients=tuple(map(moved, step.gradients))))
-    return tuple(map(moved, plan.gradients))
-

@@ -44,7 +44,7 @@ def unify(c: Any, a: Any, b: Any, both: bool = False, keep_first: bool = False) 
     both: immediates become values, for instructions that take none. keep_first: the result has a's dtype whatever b is.
     """
     if a.__class__ is int and b.__class__ is int:
-        of_a, of_b = c.dtypes[a], c.dtypes[b]
+        of_a, of_b = c.dtype(a), c.dtype(b)
         if of_a != of_b:
             wanted = of_a if keep_first else promote(of_a, of_b)
             a, b = c.cast(a, wanted), c.cast(b, wanted)
@@ -56,12 +56,12 @@ def unify(c: Any, a: Any, b: Any, both: bool = False, keep_first: bool = False) 
     if not keep_first:
         tensor = _widen(c, tensor, number)
     if both:
-        number = c.full(float(number), (), c.dtypes[tensor])
+        number = c.full(float(number), (), c.dtype(tensor))
     return (tensor, number) if a.__class__ is int else (number, tensor)
 
 
 def _widen(c: Any, tensor: int, number: float) -> int:
-    dtype = c.dtypes[tensor]
+    dtype = c.dtype(tensor)
     if dtype in FLOATS:
         return tensor
     if number.__class__ is not Whole:

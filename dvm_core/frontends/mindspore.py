@@ -17,17 +17,16 @@ from ..errors import ArgumentError, Error, UnsupportedError, convert, where
 from . import capture as captures
 from . import fallback, grad, mindspore_index, mindspore_nn, mindspore_ops, mindspore_shapes  # noqa: F401  (three fill the table)
 from . import mindspore_compat as compat
-from .emit import CODE, COMPUTED, F32, FLOATS, Emitter, is_view, result_dtype
-from .grad import Group, Input
+from .emit import COMPUTED, F32, FLOATS, is_view
 from .lowering import LOWER, Unlowerable, Whole
 from .names import line_of
 from .notices import notice
+from .tape import Input, Tape
 
 _EXACT = 2.0 ** 53  # integers up to here survive as an immediate
-_POW = CODE["POW"]  # the one opcode whose gradient computes with its immediate
 
 
-class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
+class MsCapture(captures.Capture, compat.DispatchMode, Tape):
     """One call of a captured MindSpore function while it records."""
 
     front_end = "mindspore"
@@ -35,16 +34,14 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
     def __init__(self, function: str, step: int, gradients: bool, arguments: frozenset[int] = frozenset()) -> None:
         graph = _core.Graph(function)
         graph.step = step
-        super().__init__(graph, function, step)
+        captures.Capture.__init__(self, graph, function, step)
+        Tape.__init__(self, graph)
         self.gradients = gradients  # a backward program is wanted
         self.arguments = arguments  # addresses of the call's arguments: inputs that are no parameters
-        self.tape: list[Any] = []  # by value id: Input, or (opcode, operands, attrs, shape, dtype, imms, place)
-        self.imms: list[tuple[float, ...]] = []  # by value id
-        self.dtypes: list[int] = []  # by value id
-        self.groups: dict[int, Group] = {}
-        self.foreign: list[fallback.Call] = []
+        self.calls: list[fallback.Call] = []  # foreign calls, by their number on the tape
         self.foreign_results: dict[int, int] = {}  # address -> value id of a tensor MindSpore made in a foreign call
         self.inputs: dict[tuple, int] = {}  # (address, shape, dtype, strides) -> value id
+        self.recent: dict[int, tuple] = {}  # address -> (value id, shape, MindSpore dtype) of a contiguous input
         self.leaves: dict[int, Tensor] = {}  # value id -> input tensor that wants a gradient
         self.own: dict[int, int] = {}  # address -> value id of a result
         self.waiting: dict[int, tuple[int, Any]] = {}  # address -> (value id, array): handed out, not filled yet
@@ -69,6 +66,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
             self.primitive = args[0]
             call = args[2]
         lower = LOWER.get(name)
+        if lower is None and name in fallback.HOST:
+            return func(*args)
         self.place = _core.user_place()
         if lower is None:
             return fallback.run(self, func, name, args, call)
@@ -84,45 +83,28 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
             return tuple([self.tensor(value) for value in result])
         return result
 
-    # ---- recording (Emitter) ---------------------------------------------------------------------------------------------------------
-
-    def op(self, opcode: int, operands: tuple[int, ...], attrs: tuple[int, ...] = (), shape: tuple[int, ...] | None = None, dtype: int = 0,
-           imms: tuple[float, ...] = ()) -> int:
-        value = self._record(opcode, operands, attrs, shape, dtype, imms, self.place)
-        dtypes = self.dtypes
-        dtypes.append(result_dtype(opcode, operands, dtypes, dtype))
-        self.imms.append(imms)
-        self.tape.append((opcode, operands, attrs, shape, dtype, imms if opcode == _POW else (), self.place))
-        return value
-
-    def shape(self, value: int) -> tuple[int, ...]:
-        return self.graph.shape(value)
-
-    def dtype(self, value: int) -> int:
-        return self.dtypes[value]
+    # ---- tensors to values and back --------------------------------------------------------------------------------------------------
 
     def floating(self, value: int) -> int:
         """The value as floats: integers and bools become float32."""
-        return value if self.dtypes[value] in FLOATS else self.cast(value, F32)
-
-    def group(self, rule: str, value: int, operands: tuple[int, ...], attrs: tuple[Any, ...] = (), saved: tuple[int, ...] = ()) -> int:
-        """Makes the instructions from operands to value one for gradients."""
-        self.groups[value] = Group(rule, operands, attrs, saved)
-        return value
-
-    # ---- tensors to values and back --------------------------------------------------------------------------------------------------
+        return value if self.dtype(value) in FLOATS else self.cast(value, F32)
 
     def value(self, tensor: Tensor) -> int:
         """The value of a tensor; one that was made elsewhere becomes an input."""
-        address = tensor.data_ptr()
+        address = tensor._data_ptr()
         found = self.own.get(address)
-        return found if found is not None else self.input(tensor, address)
+        if found is not None:
+            return found
+        known = self.recent.get(address)
+        if known is not None and tensor.dtype is known[2] and tensor.shape == known[1] and tensor.is_contiguous():
+            return known[0]
+        return self.input(tensor, address)
 
     def operand(self, x: Any) -> Any:
         """As `value`, but Python numbers and constant scalars become immediates (floats)."""
         if x.__class__ is not Tensor and not isinstance(x, Tensor):
             return float(x) if x.__class__ is float else Whole(x)
-        address = x.data_ptr()
+        address = x._data_ptr()
         found = self.own.get(address)
         if found is not None:
             return found
@@ -132,7 +114,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
                 return number
             if -_EXACT <= number <= _EXACT:
                 return Whole(number)
-        return self.input(x, address)
+        return self.value(x)
 
     def input(self, tensor: Tensor, address: int, foreign: int = -1, needs: bool | None = None, opaque: bool = False) -> int:
         """The value of a tensor that was not made by this capture. opaque: also of a dtype no instruction computes with."""
@@ -151,11 +133,10 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         if needs is None:
             needs = self.gradients and dtype in FLOATS and compat.needs_grad(tensor)
         cls = "parameter" if needs and address not in self.arguments and foreign < 0 else ""
-        value = self.graph.input(address, shape, dtype, strides, tensor, cls)
-        self.tape.append(Input(shape, dtype, needs, foreign))
-        self.imms.append(())
-        self.dtypes.append(dtype)
+        value = self.add_input(address, shape, dtype, strides, tensor, cls, needs, foreign)
         self.inputs[key] = value
+        if strides is None and dtype in COMPUTED:
+            self.recent[address] = (value, shape, tensor.dtype)
         if foreign >= 0:
             self.foreign_results[address] = value
         elif needs:
@@ -164,7 +145,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
 
     def check_range(self, tensor: Tensor, value: int, extent: int, what: str, negative: bool = False) -> None:
         """Raises Error at the user's line if indices that are in memory already do not fit."""
-        if not isinstance(self.tape[value], Input) or not tensor.size:
+        if not isinstance(self.entries[value], Input) or not tensor.size:
             return
         compat.synchronize()
         array = tensor.asnumpy()
@@ -184,9 +165,10 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         """A MindSpore tensor for a value, filled at the next flush."""
         if value.__class__ is not int:
             return value
-        array = _core.empty(self.graph.shape(value), self.dtypes[value])
+        graph = self.graph
+        array = _core.empty(graph.shape(value), graph.dtype(value))
         result = compat.from_numpy(array)
-        address = result.data_ptr()
+        address = result._data_ptr()
         self.own[address] = value
         self.waiting[address] = (value, array)
         return result
@@ -207,10 +189,6 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
 
     # ---- running ---------------------------------------------------------------------------------------------------------------------
 
-    def steps(self) -> list[Any]:
-        """The tape as grad.derive reads it."""
-        return [grad.Step(*entry) if entry.__class__ is tuple else entry for entry in self.tape]
-
     def flush(self, keep: Sequence[int] | None = None) -> None:
         """Runs what is pending. Tensors somebody still holds are filled; of the rest, `keep` (default: what a gradient may read)."""
         graph = self.graph
@@ -223,7 +201,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         if keep is None:
             keep = ()
             if self.gradients and graph.pending():
-                keep = grad.candidates(self.steps(), self.dtypes, self.groups, self.flushed)
+                keep = grad.candidates(self, self.flushed)
         stored = {value for value, _ in outputs}
         compat.synchronize()  # inputs may still be on their way
         try:
@@ -231,7 +209,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         except _core.Error as error:
             self.failed = True
             raise convert(error) from None
-        self.flushed = len(self.tape)
+        self.flushed = len(self.entries)
         for address in gone:
             del self.own[address], self.waiting[address]
         self.filled.update(self.waiting)
@@ -241,7 +219,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
 
     def flush_all(self) -> None:
         graph = self.graph
-        self.flush([value for value, entry in enumerate(self.tape) if entry.__class__ is tuple and not graph.in_memory(value)])
+        self.flush([value for value, entry in enumerate(self.entries) if entry.__class__ is tuple and not graph.in_memory(value)])
 
     def _forget(self) -> None:
         # Filled results nobody holds any more; only gradients could still want them.
@@ -261,11 +239,11 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
         """The tensor object stands for another value from now on. Raises UnsupportedError where MindSpore's result would differ."""
         old = self.find(tensor)
         if old is not None:
-            entry = self.tape[old]
+            entry = self.entries[old]
             if isinstance(entry, Input) and entry.needs_grad:
                 self.refuse(f"{what} changes a tensor that wants a gradient; make a new tensor instead, for example with ops.where")
             living = self.living()
-            if any(isinstance(self.tape[base], Input) or base in living for base in self._bases(old)):
+            if any(isinstance(self.entries[base], Input) or base in living for base in self._bases(old)):
                 self.refuse(f"{what} writes into a view of another tensor; write to that tensor itself, or copy the view first")
             if any(old in self._bases(other) for other in living):
                 self.refuse(f"{what} changes a tensor another one is a view of; copy it first (h = h.copy())")
@@ -279,10 +257,10 @@ class MsCapture(captures.Capture, compat.DispatchMode, Emitter):
     def _bases(self, value: int) -> list[int]:
         # What a value is a view of, and what that is a view of.
         found = []
-        entry = self.tape[value]
+        entry = self.entries[value]
         while not isinstance(entry, Input) and is_view(entry[0]):
             value = entry[1][0]
-            entry = self.tape[value]
+            entry = self.entries[value]
             found.append(value)
         return found
 

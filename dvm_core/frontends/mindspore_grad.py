@@ -14,10 +14,10 @@ from ..errors import UnsupportedError, convert, where
 from . import capture as captures
 from . import fallback, grad
 from . import mindspore_compat as compat
-from .emit import FLOATS
 from .mindspore import MsCapture
 from .names import line_of
 from .notices import notice
+from .plan import ForeignStep, Plan, replay
 from .reloadable import Check, signature
 
 _PLANS = 512  # plans kept; the least recently used goes first
@@ -28,7 +28,7 @@ class Backward(NamedTuple):
 
     outputs: tuple[int, ...]  # results a gradient can arrive at
     leaves: tuple[int, ...]  # inputs it is wanted for
-    plan: grad.Plan
+    plan: Plan
     need: list[bool]  # per value
 
 
@@ -111,22 +111,20 @@ def _swap(value: Any, tied: dict[int, Tensor]) -> Any:
 
 def _backward(capture: MsCapture, returned: dict[int, Tensor]) -> Backward | None:
     """The plan for a call's structure, from the cache or derived now."""
-    key = (tuple(capture.tape), tuple(capture.groups.items()), tuple(call.record for call in capture.foreign), tuple(returned))
+    key = (capture.key(), tuple(returned))
     if key in _plans:
         _plans.move_to_end(key)
         return _plans[key]
-    tape = capture.steps()
-    need = grad.needs(tape, capture.dtypes, capture.groups)
-    outputs = tuple(value for value in returned if need[value] and capture.dtypes[value] in FLOATS)
+    need = grad.needs_of(capture)
+    outputs = tuple(value for value in returned if need[value])
     found = None
     if outputs:
         leaves = tuple(capture.leaves)
         try:
-            plan = grad.derive(tape, capture.imms, capture.graph.shape, capture.dtypes, capture.groups,
-                               [call.record for call in capture.foreign], outputs, leaves, returned)
+            derived = grad.derive(capture, outputs, leaves, returned)
         except _core.Error as error:
             raise convert(error) from None
-        found = Backward(outputs, leaves, plan, need)
+        found = Backward(outputs, leaves, derived, need)
     _plans[key] = found
     if len(_plans) > _PLANS:
         _plans.popitem(last=False)
@@ -135,7 +133,7 @@ def _backward(capture: MsCapture, returned: dict[int, Tensor]) -> Backward | Non
 
 def _tell_of_lost(capture: MsCapture, backward: Backward, returned: dict[int, Tensor]) -> None:
     # A tensor that outlives the call without being a result: MindSpore cannot know where it came from.
-    held = {value for call in capture.foreign for value in call.record.operands}  # by us, for MindSpore's gradient
+    held = {value for call in capture.foreign for value in call.operands}  # by us, for MindSpore's gradient
     for value in () if capture.inspected else capture.living():
         if backward.need[value] and value not in returned and value not in held:
             file, line = where(capture.graph.place(value))
@@ -160,7 +158,7 @@ class State:
         graph = capture.graph
         compat.synchronize()
         try:
-            found = grad.replay(graph, backward.plan, self._seeds(seeds), capture.imms, self._run_foreign, self._add_input)
+            found = replay(graph, backward.plan, self._seeds(seeds), capture.imms, self._run_foreign, self._add_input)
             results = self._write((), found)
         except _core.Error as error:
             raise convert(error) from None
@@ -171,7 +169,7 @@ class State:
         given = []
         for value, seed in zip(self.backward.outputs, seeds, strict=True):
             if seed is None:
-                array = _core.empty(graph.shape(value), self.capture.dtypes[value])
+                array = _core.empty(graph.shape(value), graph.dtype(value))
                 array.fill(0)
                 seed = compat.from_numpy(array)
             given.append(seed)
@@ -189,13 +187,13 @@ class State:
         graph = self.capture.graph
         return compat.from_numpy(_core.empty(graph.shape(value), graph.dtype(value)))
 
-    def _run_foreign(self, step: grad.ForeignStep) -> None:
+    def _run_foreign(self, step: ForeignStep) -> None:
         graph = self.capture.graph
         arriving = self._write([value for value in step.keep if value < graph.size() and not graph.in_memory(value)], step.gradients)
         if step.call < 0:
             results = [compat.add(*arriving)]
         else:
-            results = fallback.gradients(self.capture.foreign[step.call], step, arriving)
+            results = fallback.gradients(self.capture.calls[step.call], step, arriving)
         compat.synchronize()
         for tensor in results:
             self._add_input(tensor)

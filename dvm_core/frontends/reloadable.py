@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import threading
+import traceback
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -88,16 +89,18 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
         _trials.clear()
         _on_success.clear()
     key = (name, inputs)
-    if not trials:
-        result = run(number, lambda outputs: _remember(key, outputs))
-    else:
+    tried = bool(trials)
+    if tried:
         try:
             result = run(number, lambda outputs: _compare(key, outputs))
         except Exception as error:  # any failure of the new code takes it back
             for undo in reversed(trials):
                 _guarded(undo, error)
             version += 1
-            return run(number, lambda outputs: _remember(key, outputs))
+            traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the failed call's tensors
+            tried, successes = False, []
+    if not tried:
+        result = run(number, lambda outputs: _remember(key, outputs))
     for callback in successes:
         _guarded(callback, number)
     return result

@@ -11,63 +11,39 @@ from gradient_reference import differences, weights
 
 from dvm_core import _core
 from dvm_core.frontends import grad, vjp_rules
-from dvm_core.frontends.emit import BOOL, CODE, F32, I32, I64, Emitter, result_dtype
+from dvm_core.frontends.emit import BOOL, CODE, F32, I32, I64
+from dvm_core.frontends.plan import Plan, replay
+from dvm_core.frontends.tape import Input, Tape
 
 CODES = {np.dtype("float32"): F32, np.dtype("int32"): I32, np.dtype("int64"): I64, np.dtype("bool"): BOOL}
 
 
-class Tape(Emitter):
-    """The smallest front end: records on a graph and keeps the tape."""
+class Recorded(Tape):
+    """The smallest front end: a tape over NumPy arrays."""
 
     def __init__(self) -> None:
-        self.graph = _core.Graph("test")
-        self.tape: list[Any] = []
-        self.imms: list[tuple[float, ...]] = []
-        self.dtypes: list[int] = []
-        self.groups: dict[int, grad.Group] = {}
+        super().__init__(_core.Graph("test"))
         self.place = _core.place(__file__, 1)
 
     def input(self, array: np.ndarray, needs: bool) -> int:
-        dtype = CODES[array.dtype]
-        self.tape.append(grad.Input(array.shape, dtype, needs, -1))
-        self.imms.append(())
-        self.dtypes.append(dtype)
-        return self.graph.input(array.ctypes.data, array.shape, dtype, None, array)
+        return self.add_input(array.ctypes.data, array.shape, CODES[array.dtype], None, array, needs_grad=needs)
 
-    def op(self, opcode: int, operands: tuple[int, ...], attrs: tuple[int, ...] = (), shape: tuple[int, ...] | None = None, dtype: int = 0,
-           imms: tuple[float, ...] = ()) -> int:
-        value = self.graph.op(opcode, operands, attrs, shape, dtype, imms, self.place)
-        self.dtypes.append(result_dtype(opcode, operands, self.dtypes, dtype))
-        self.imms.append(imms)
-        self.tape.append(grad.Step(opcode, operands, attrs, shape, dtype, imms, self.place))
-        return value
+    def derive(self, outputs: list[int]) -> Plan:
+        leaves = [value for value, entry in enumerate(self.entries) if isinstance(entry, Input) and entry.needs_grad]
+        return grad.derive(self, outputs, leaves)
 
-    def shape(self, value: int) -> tuple[int, ...]:
-        return self.graph.shape(value)
-
-    def dtype(self, value: int) -> int:
-        return self.dtypes[value]
-
-    def group(self, rule: str, value: int, operands: tuple[int, ...], attrs: tuple[Any, ...] = (), saved: tuple[int, ...] = ()) -> int:
-        self.groups[value] = grad.Group(rule, operands, attrs, saved)
-        return value
-
-    def derive(self, outputs: list[int]) -> grad.Plan:
-        leaves = [value for value, entry in enumerate(self.tape) if isinstance(entry, grad.Input) and entry.needs_grad]
-        return grad.derive(self.tape, self.imms, self.graph.shape, self.dtypes, self.groups, [], outputs, leaves)
-
-    def replay(self, plan: grad.Plan, seeds: list[np.ndarray], imms: list[tuple[float, ...]] | None = None) -> list[np.ndarray | None]:
+    def replay(self, plan: Plan, seeds: list[np.ndarray], imms: dict[int, tuple[float, ...]] | None = None) -> list[np.ndarray | None]:
         def add(seed: np.ndarray) -> int:
             return self.graph.input(seed.ctypes.data, seed.shape, F32, None, seed)
 
-        ids = grad.replay(self.graph, plan, seeds, imms or self.imms, lambda step: None, add)
+        ids = replay(self.graph, plan, seeds, imms or self.imms, lambda step: None, add)
         self.graph.flush([i for i in ids if i >= 0])
         return [np.array(self.graph.array(i)) if i >= 0 else None for i in ids]
 
 
-def gradients(record: Callable[..., int], arrays: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray | None], Tape, grad.Plan]:
+def gradients(record: Callable[..., int], arrays: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray | None], Recorded, Plan]:
     """Result, gradients of sum(result * weights) with weights 1, 2, 3 ..., tape and plan."""
-    tape = Tape()
+    tape = Recorded()
     values = [tape.input(array, array.dtype == np.float32) for array in arrays]
     out = record(tape, *values)
     plan = tape.derive([out])
@@ -164,17 +140,17 @@ def test_rule_matches_differences_in_float64(name: str) -> None:
         np.testing.assert_allclose(ours, numeric, rtol=1e-4, atol=1e-5)
 
 
-def _soft(e: Tape, a: int) -> int:
+def _soft(e: Recorded, a: int) -> int:
     shifted = e.exp(e.sub(a, e.max(a, (1,), True)))
     return e.group("softmax", e.div(shifted, e.sum(shifted, (1,), True)), (a,), (1,))
 
 
-def _log_soft(e: Tape, a: int) -> int:
+def _log_soft(e: Recorded, a: int) -> int:
     shifted = e.sub(a, e.max(a, (1,), True))
     return e.group("log_softmax", e.sub(shifted, e.log(e.sum(e.exp(shifted), (1,), True))), (a,), (1,))
 
 
-def _norm(e: Tape, a: int, scale: int = -1, shift: int = -1) -> int:
+def _norm(e: Recorded, a: int, scale: int = -1, shift: int = -1) -> int:
     centred = e.sub(a, e.mean(a, (1,), True))
     inverse = e.rsqrt(e.add(e.mean(e.mul(centred, centred), (1,), True), 1e-5))
     normal = result = e.mul(centred, inverse)
@@ -186,7 +162,7 @@ def _norm64(a: np.ndarray, scale: Any = 1.0, shift: Any = 0.0) -> np.ndarray:
     return (a - a.mean(1, keepdims=True)) / np.sqrt(a.var(1, keepdims=True) + 1e-5) * scale + shift
 
 
-def _gelu(e: Tape, a: int) -> int:
+def _gelu(e: Recorded, a: int) -> int:
     k, m = math.sqrt(2 / math.pi), 0.044715
     t = e.tanh(e.mul(e.add(a, e.mul(e.mul(e.mul(a, a), a), m)), k))
     return e.group("gelu_tanh", e.mul(e.mul(a, 0.5), e.add(t, 1.0)), (a,), (k, m), (t,))
@@ -227,32 +203,30 @@ def test_gradient_at_ties_and_kinks_follows_mindspore() -> None:
 def test_forward_keeps_what_backward_reads_and_repeats_what_is_cheap() -> None:
     # y = tanh(a @ b) * 2 + 1: the scaled and shifted values are not read by any rule, tanh's result is.
     _, _, tape, plan = gradients(lambda e, a, b: e.add(e.mul(e.tanh(e.matmul(a, b)), 2.0), 1.0), [some(3, 4), some(4, 2)])
-    assert [tape.tape[v].opcode for v in plan.saved] == [CODE["TANH"]]
+    assert [tape.steps()[v].opcode for v in plan.saved] == [CODE["TANH"]]
     # y = relu(a @ b) * (a @ b + 1): relu's rule reads the first product, from which relu's result is repeated; the sum is kept.
     record = lambda e, a, b: e.mul(e.maximum(0.0, e.matmul(a, b)), e.add(e.matmul(a, b), 1.0))  # noqa: E731
     _, _, tape, plan = gradients(record, [some(3, 4), some(4, 2)])
-    assert [tape.tape[v].opcode for v in plan.saved] == [CODE["MATMUL"], CODE["ADD"]]
+    assert [tape.steps()[v].opcode for v in plan.saved] == [CODE["MATMUL"], CODE["ADD"]]
 
 
 def test_views_are_repeated_not_kept() -> None:
     _, _, tape, plan = gradients(lambda e, a, b: e.matmul(e.transpose(e.exp(a), (1, 0)), b), [some(4, 3), some(4, 2)])
-    assert [tape.tape[v].opcode for v in plan.saved] == [CODE["EXP"]]
+    assert [tape.steps()[v].opcode for v in plan.saved] == [CODE["EXP"]]
 
 
 def test_plan_is_replayed_with_new_immediates() -> None:
-    tape = Tape()
+    tape = Recorded()
     a = tape.input(X, True)
     out = tape.mul(tape.exp(a), 2.0)
     plan = tape.derive([out])
     tape.graph.flush({*plan.saved, out})
-    imms = [*tape.imms]
-    imms[out] = (5.0,)
-    (found,) = tape.replay(plan, [np.ones((3, 4), np.float32)], imms)
+    (found,) = tape.replay(plan, [np.ones((3, 4), np.float32)], {**tape.imms, out: (5.0,)})
     np.testing.assert_allclose(found, 5 * np.exp(X.astype(np.float64)), rtol=1e-5)
 
 
 def test_backward_places_carry_the_forward_line() -> None:
-    tape = Tape()
+    tape = Recorded()
     a = tape.input(X, True)
     tape.place = _core.place("/user/model.py", 41, function="forward")
     out = tape.exp(tape.tanh(a))
@@ -264,7 +238,7 @@ def test_backward_places_carry_the_forward_line() -> None:
 
 
 def test_inputs_that_want_no_gradient_get_none_and_cost_nothing() -> None:
-    tape = Tape()
+    tape = Recorded()
     a, b = tape.input(X, True), tape.input(Y, False)
     plan = tape.derive([tape.mul(a, b)])
     assert [step[0] for step in plan.steps] == [CODE["MUL"]]
