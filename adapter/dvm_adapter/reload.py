@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from .session import Session
 
 RELOAD_TIMEOUT = 60.0  # the swap waits for the next call of a captured function
+SETTLED = 0.02  # seconds a file must stay the same before it is read
 LOOK_ANYWAY = 500  # milliseconds between looks at the files when no event comes
 LOOK_AGAIN = 1.0  # seconds after a new program before the list of sources is asked for again
+
+Stamp = tuple[int, int, int]  # modification time in ns, size, inode
 
 # The program's own source files: loaded modules outside of the standard library and installed packages. Runs on pydevd's own thread.
 _SOURCES = (
@@ -37,7 +40,8 @@ class Reloads:
         self._session = session
         self._watching: asyncio.Task[Any] | None = None
         self._files: set[str] = set()
-        self._stamps: dict[str, tuple[int, int, int]] = {}  # modification time, size and inode when last looked at
+        self._stamps: dict[str, Stamp] = {}
+        self._settling: set[str] = set()
         self._changed = asyncio.Event()
         self._look_timer: asyncio.TimerHandle | None = None
         self._reported = ""
@@ -131,22 +135,37 @@ class Reloads:
 
     def _report_saves(self) -> None:
         """Reloads each watched file that is not as it was when last looked at. A file seen for the first time is as it should be."""
-        for path in sorted(self._files):
-            try:
-                status = os.stat(path)
-            except OSError:
-                continue  # in the middle of being replaced, or gone: nothing to load
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if self._stamps.setdefault(path, stamp) != stamp:
-                self._stamps[path] = stamp
-                self._session.spawn(self._saved(path))
+        for path in self._files - self._settling:
+            stamp = _stamp(path)
+            if stamp is not None and self._stamps.setdefault(path, stamp) != stamp:
+                self._settling.add(path)
+                self._session.spawn(self._saved(path, stamp))
 
-    async def _saved(self, path: str) -> None:
+    async def _saved(self, path: str, stamp: Stamp | None) -> None:
+        try:
+            # An editor may empty a file before it fills it: what is read must be what stays.
+            while True:
+                await asyncio.sleep(SETTLED)
+                before, stamp = stamp, _stamp(path)
+                if stamp is not None and stamp == before:
+                    break
+            self._stamps[path] = stamp
+        finally:
+            self._settling.discard(path)
         try:
             await self.reload(path)
         except RequestError as error:
             if not self._session.terminated:
                 self._session.event("dvm/reload", {"path": path, "outcome": "refused", "reasons": [str(error)]})
+
+
+def _stamp(path: str) -> Stamp | None:
+    """None while the file is being replaced, or gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 @request("dvm/reload", needs=Needs.AGENT)
