@@ -12,7 +12,7 @@ namespace {
 constexpr int kLookBack = 12;            // areas an instruction may try to join
 constexpr size_t kLongestArea = 192;     // instructions
 
-enum class Cut : uint8_t { kNone, kUnfused, kMove, kMatMul, kSpace, kOrder, kJoined, kLongRow, kRows, kBlocks, kFull, kRowOperand };
+enum class Cut : uint8_t { kNone, kMove, kMatMul, kSpace, kOrder, kJoined, kLongRow, kRows, kBlocks, kFull };
 
 class Fuser {
  public:
@@ -235,14 +235,11 @@ class Fuser {
   std::string words(const Area& area, Cut cut, int i) const {
     const Instr& in = code_.instrs[i];
     const std::string name = std::string(op_name(in.op)) + " (#" + std::to_string(i) + ")";
-    const auto last_space = [&] {
-      const Instr& last = code_.instrs[area.instrs.back()];
-      return shape_text(last.shape);
-    };
     switch (cut) {
       case Cut::kMove: return name + " moves data and runs alone";
       case Cut::kMatMul: return "MATMUL (#" + std::to_string(i) + ") needs its operands in memory";
-      case Cut::kSpace: return "different iteration space: " + shape_text(in.shape) + " of " + name + " after " + last_space();
+      case Cut::kSpace:
+        return "different iteration space: " + shape_text(in.shape) + " of " + name + " after " + shape_text(space_of(code_, f_.resolved, area.instrs[0]));
       case Cut::kOrder: return name + " reads the result in another order";
       case Cut::kJoined: return name + " needs a reduction that is complete only after all tiles";
       case Cut::kLongRow: return "a row of " + std::to_string(shape_of(code_, in.operands[0]).size() / in.shape.size()) + " elements is longer than a tile";

@@ -63,7 +63,8 @@ std::vector<ViewAxis> axes_of(const Memory& m, int from, int to) {
 class Rows {
  public:
   Rows(const Memory& m, int split)
-      : data_(m.data), item_(item_size(m.dtype)), rows_(axes_of(m, 0, split)), cols_(axes_of(m, split, m.shape.rank)), width(product(m.shape, split, m.shape.rank)) {}
+      : data_(m.data), item_(item_size(m.dtype)), rows_(axes_of(m, 0, split)), cols_(axes_of(m, split, m.shape.rank)),
+        width(product(m.shape, split, m.shape.rank)) {}
   void read(uint8_t* dst, int64_t row, int64_t count) const {
     read_axes(dst, data_, {rows_.data(), static_cast<int>(rows_.size())}, {cols_.data(), static_cast<int>(cols_.size())}, row, count, 0, width, item_);
   }

@@ -11,9 +11,9 @@ constexpr int64_t kSmallestTile = 1024;
 constexpr int64_t kTilesForBalance = 8;
 constexpr int64_t kReduceBlock = 4096;       // columns a long row is reduced by, see kernels.h
 constexpr int64_t kTransposeSide = 64;       // an operand read across its rows is copied in squares
-// Products: rows of a tile come in groups of the register tile's 12, columns in panels of 32 that B is packed in; both small enough for
+// Products: rows of a tile come in groups of the register tile (14 with AVX-512), columns in panels of 32 that B is packed in; both small enough for
 // the second-level cache, and a few tiles for every core.
-constexpr int64_t kCubeGroup = 12, kCubePanel = 32, kCubeRows = 168, kCubeCols = 512, kCubeElements = 49152, kCubeUnits = 12;
+constexpr int64_t kCubeGroup = 14, kCubePanel = 32, kCubeRows = 168, kCubeCols = 512, kCubeElements = 98 * 512, kCubeUnits = 12;
 constexpr int64_t kPackedElements = 1 << 18; // of B, packed by the tile itself
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -158,8 +158,11 @@ void TileSpace::cube_tiles(const Area& area, const Product& p, int64_t tile_elem
   const bool one_block = g.rows <= kCubeRows;  // one tile of rows: each column of B is used once, and the units are columns
   if (!area.rows_whole) {
     g.tile_cols = std::min(g.cols, kCubeCols);
-    if (one_block && p.batches == 1)
-      g.tile_cols = std::min(g.tile_cols, std::clamp(round_up(g.cols / kCubeUnits, 2 * kCubePanel), 2 * kCubePanel, std::max(2 * kCubePanel, round_up(kPackedElements / p.k, 2 * kCubePanel))));
+    if (one_block && p.batches == 1) {
+      constexpr int64_t kLeast = 2 * kCubePanel;
+      const int64_t balanced = round_up(g.cols / kCubeUnits, kLeast), cached = round_up(kPackedElements / p.k, kLeast);
+      g.tile_cols = std::min(g.tile_cols, std::clamp(balanced, kLeast, std::max(kLeast, cached)));
+    }
   }
   g.tile_rows = std::clamp(kCubeElements / g.tile_cols, kCubeGroup, kCubeRows);
   const int64_t chunks = ceil_div(g.cols, g.tile_cols);

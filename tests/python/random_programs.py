@@ -6,8 +6,8 @@ import random
 import numpy as np
 from core_programs import Program, code
 
-FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "SIN", "COS", "FLOOR", "CEIL", "ROUND", "TRUNC",
-               "COPY")
+FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "SIN", "COS",
+               "FLOOR", "CEIL", "ROUND", "TRUNC", "COPY")
 ARITHMETIC = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")
 COMPARE = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 
