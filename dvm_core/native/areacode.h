@@ -60,10 +60,10 @@ struct Product {
   } a, b;
   struct BatchAxis { int64_t extent, a, b, a_matrix, b_matrix; };  // strides in elements and in matrices
   std::vector<BatchAxis> axes;  // outermost first
-  // float32: B packed in panels, all of it before the tiles (workspace offset, bytes from one matrix to the next), or, where each part of B
-  // is used by one tile, by that tile (UB offset).
+  // float32: B packed in panels before the tiles (workspace offset, bytes from one matrix to the next), or UB memory of the tiles that use
+  // it themselves, see product_ub_bytes.
   int64_t packed = -1, packed_stride = 0;
-  int64_t packed_ub = -1;
+  int64_t ub = -1;
 };
 
 struct Hook {

@@ -25,9 +25,9 @@ AreaCode Encoder::run() {
   for (size_t n = 0; n < area_.instrs.size(); ++n) lower(area_.instrs[n], refs_.data() + first_ref[n]);
   out_.ub_bytes = allocate_ub(prologue_, ops_, &registers_, out_.space);
   for (Product& p : out_.products)
-    if (const int64_t bytes = packed_by_tiles(p, out_.space)) {
-      p.packed_ub = (out_.ub_bytes + 127) / 128 * 128;
-      out_.ub_bytes = p.packed_ub + bytes;
+    if (const int64_t bytes = product_ub_bytes(p, out_.space)) {
+      p.ub = (out_.ub_bytes + 127) / 128 * 128;
+      out_.ub_bytes = p.ub + bytes;
     }
   pack(prologue_, &out_.prologue_words, &out_.prologue_instr);
   pack(ops_, &out_.words, &out_.instr);

@@ -59,6 +59,16 @@ std::vector<ViewAxis> axes_of(const Memory& m, int from, int to) {
   return axes;
 }
 
+// Bytes to position `index` of row-major axes.
+int64_t offset_of(const std::vector<ViewAxis>& axes, int64_t index) {
+  int64_t offset = 0;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    offset += index % axis->extent * axis->stride;
+    index /= axis->extent;
+  }
+  return offset;
+}
+
 // An operand read as rows of `cols` elements: the axes before `split` count rows.
 class Rows {
  public:
@@ -105,24 +115,38 @@ std::vector<int64_t> indices(const Move& m, const Memory& index, int64_t extent)
   return out;
 }
 
+// n items from `src`, `index` steps apart each.
+template <class T>
+void take_items(uint8_t* dst, const uint8_t* src, const int64_t* index, int64_t n, int64_t step) {
+  for (int64_t i = 0; i < n; ++i) std::memcpy(dst + i * int64_t{sizeof(T)}, src + index[i] * step, sizeof(T));
+}
+
 void gather(const Move& m) {
   const Memory& a = m.operands[0];
   const int axis = static_cast<int>(m.in.attrs[0]);
   const std::vector<int64_t> index = indices(m, m.operands[1], a.shape[axis]);
   const auto count = static_cast<int64_t>(index.size()), outer = product(a.shape, 0, axis), inner = product(a.shape, axis + 1, a.shape.rank);
-  // Row outer * extent + i of the operand is one slice.
-  const Rows slices(a, axis + 1);
-  const bool run = inner == 1 || axes_of(a, axis + 1, a.shape.rank).size() == 1;
-  const int64_t bytes = inner * m.item, step = a.strides[axis] * m.item, extent = a.shape[axis];
-  const bool direct = axis == 0 && run && (inner == 1 || axes_of(a, 1, a.shape.rank)[0].stride == m.item);
+  const int64_t extent = a.shape[axis], bytes = inner * m.item, step = a.strides[axis] * m.item;
+  const std::vector<ViewAxis> outer_axes = axes_of(a, 0, axis), inner_axes = axes_of(a, axis + 1, a.shape.rank);
+  const bool run = inner == 1 || (inner_axes.size() == 1 && inner_axes[0].stride == m.item);
+  const Rows slices(a, axis + 1);  // row o * extent + i is one slice
+  // Result (o, i) is slice index[i] of outer position o; pieces may begin and end within an o.
   in_pieces(outer * count, outer * count * bytes, [&](int64_t from, int64_t to) {
     uint8_t* dst = m.dst + from * bytes;
-    for (int64_t i = from; i < to; ++i, dst += bytes) {
-      const int64_t at = index[static_cast<size_t>(i % count)];
-      if (direct)
-        std::memcpy(dst, a.data + at * step, static_cast<size_t>(bytes));
+    while (from < to) {
+      const int64_t o = from / count, first = from % count, n = std::min(count - first, to - from);
+      const int64_t* at = index.data() + first;
+      const uint8_t* src = a.data + offset_of(outer_axes, o);
+      if (!run)
+        for (int64_t i = 0; i < n; ++i) slices.read(dst + i * bytes, o * extent + at[i], 1);
+      else if (bytes == 4)
+        take_items<uint32_t>(dst, src, at, n, step);
+      else if (bytes == 8)
+        take_items<uint64_t>(dst, src, at, n, step);
       else
-        slices.read(dst, i / count * extent + at, 1);
+        for (int64_t i = 0; i < n; ++i) std::memcpy(dst + i * bytes, src + at[i] * step, static_cast<size_t>(bytes));
+      dst += n * bytes;
+      from += n;
     }
   });
 }
@@ -176,8 +200,13 @@ void concat(const Move& m) {
   for (const Memory& a : m.operands) {
     if (a.shape.size() == 0) continue;
     const Rows rows(a, axis);
-    in_pieces(outer, outer * rows.width * m.item, [&](int64_t from, int64_t to) {
-      for (int64_t r = from; r < to; ++r) rows.read(dst + r * line, r, 1);
+    const int64_t width = rows.width * m.item;
+    const bool run = is_contiguous(a.shape, a.strides);
+    in_pieces(outer, outer * width, [&](int64_t from, int64_t to) {
+      if (run)
+        m.k.copy_out(dst + from * line, a.data + from * width, to - from, rows.width, line, m.item, m.item);
+      else
+        for (int64_t r = from; r < to; ++r) rows.read(dst + r * line, r, 1);
     });
     dst += rows.width * m.item;
   }

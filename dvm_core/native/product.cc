@@ -28,6 +28,28 @@ const float* matrix_of_b(const Run& run, const Product& p, int64_t number, int64
   return from;
 }
 
+int64_t line_bytes(const Product& p) { return (p.k * item_size(p.dtype) + 127) / 128 * 128; }
+
+// B is one column: each element is the product of two vectors, summed as a row is. A panel of 32 columns would be 31 of zeros.
+void multiply_column(Core& c, const Product& p, int64_t b_matrix, const float* a, int64_t a_row, int64_t a_col, int64_t rows, float* dst) {
+  constexpr int kItem = sizeof(float);
+  uint8_t* line = c.ub + p.ub;
+  auto* b = reinterpret_cast<float*>(line + line_bytes(p));
+  auto* products = reinterpret_cast<float*>(line + 2 * line_bytes(p));
+  int64_t row_stride, col_stride;
+  const float* from = matrix_of_b(c.run, p, b_matrix, &row_stride, &col_stride);
+  c.run.k.copy_in(b, from, 1, p.k, 0, row_stride * kItem, kItem);
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = a + r * a_row;
+    if (a_col != 1) {
+      c.run.k.copy_in(line, row, 1, p.k, 0, a_col * kItem, kItem);
+      row = reinterpret_cast<const float*>(line);
+    }
+    c.run.k.binary[int(Op::kMUL)][int(DType::kF32)](products, row, b, p.k);
+    c.run.k.reduce_row[int(Op::kSUM)][int(DType::kF32)](dst + r, products, 1, p.k);
+  }
+}
+
 // Halves: one side of a product as contiguous float32 matrices of rows x cols.
 void widen_side(const Run& run, const Product& p, const Product::Side& side, int64_t rows, int64_t cols, int64_t Product::BatchAxis::*stride,
                 int64_t Product::BatchAxis::*matrix) {
@@ -90,8 +112,10 @@ Product make_product(const ProgramCode& code, const Resolved& resolved, int i) {
   return p;
 }
 
-int64_t packed_by_tiles(const Product& p, const Geometry& g) {
-  if (p.dtype != DType::kF32 || p.batches != p.b.matrices || (g.rows != g.tile_rows && g.tile_rows % p.m != 0)) return 0;
+int64_t product_ub_bytes(const Product& p, const Geometry& g) {
+  if (p.dtype != DType::kF32) return 0;
+  if (p.n == 1) return 3 * line_bytes(p);
+  if (p.batches != p.b.matrices || (g.rows != g.tile_rows && g.tile_rows % p.m != 0)) return 0;
   const auto bytes = static_cast<int64_t>(kernels().packed_b_bytes(p.k, g.tile_cols));
   return bytes <= kPackedByTile ? bytes : 0;
 }
@@ -137,10 +161,12 @@ void do_matmul(Core& c, const uint64_t* w) {
       a_col = 1;
     }
     pa += in_batch * a_row * item;
-    if (p.dtype == DType::kF32) {
+    if (p.dtype == DType::kF32 && p.n == 1) {
+      multiply_column(c, p, b_matrix, reinterpret_cast<const float*>(pa), a_row, a_col, some, reinterpret_cast<float*>(dst));
+    } else if (p.dtype == DType::kF32) {
       const float* packed;
-      if (p.packed_ub >= 0) {
-        auto* own = reinterpret_cast<float*>(c.ub + p.packed_ub);
+      if (p.ub >= 0) {
+        auto* own = reinterpret_cast<float*>(c.ub + p.ub);
         int64_t row_stride, col_stride;
         const float* from = matrix_of_b(c.run, p, b_matrix, &row_stride, &col_stride);
         c.run.k.pack_b(own, from + c.col * col_stride, row_stride, col_stride, p.k, c.cols);

@@ -91,7 +91,7 @@ void take_scratch(AreaCode& area, int index, Arena* arena) {
       p.a.scratch = arena->take(p.a.matrices * p.m * p.k * item_size(p.dtype), index);
       p.b.scratch = arena->take(p.b.matrices * p.k * p.n * item_size(p.dtype), index);
     }
-    if (p.dtype == DType::kF32 && p.packed_ub < 0) {
+    if (p.dtype == DType::kF32 && p.ub < 0) {
       p.packed_stride = aligned(static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.n)));
       p.packed = arena->take(p.b.matrices * p.packed_stride, index);
     }
