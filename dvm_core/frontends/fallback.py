@@ -54,7 +54,7 @@ def run(c: Any, func: Any, name: str, args: tuple, call: tuple) -> Any:
     notice(f"{name} is run by MindSpore: no instruction of ours computes it here", path=file, line=line, category="fallback",
            once=("fallback", name, file, line))
     c.flush()
-    c.host_reads += 1
+    c.untraceable = f"MindSpore runs {name}"
     results = _execute(c, func, args, name)
     return _adopt(c, name, args, tensors, results)
 

@@ -31,13 +31,16 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
 
     front_end = "mindspore"
 
-    def __init__(self, function: str, step: int, gradients: bool, arguments: frozenset[int] = frozenset()) -> None:
+    def __init__(self, function: str, step: int, gradients: bool, arguments: frozenset[int] = frozenset(), tracing: bool = False) -> None:
         graph = _core.Graph(function)
         graph.step = step
         captures.Capture.__init__(self, graph, function, step)
         Tape.__init__(self, graph)
         self.gradients = gradients  # a backward program is wanted
         self.arguments = arguments  # addresses of the call's arguments: inputs that are no parameters
+        self.tracing = tracing  # to be replayed: tensors never become immediates
+        self.untraceable = ""  # why it cannot be replayed
+        self.origins: dict[int, tuple[int, Tensor]] = {}  # when tracing: value id -> address and tensor of an input
         self.calls: list[fallback.Call] = []  # foreign calls, by their number on the tape
         self.foreign_results: dict[int, int] = {}  # address -> value id of a tensor MindSpore made in a foreign call
         self.inputs: dict[tuple, int] = {}  # (address, shape, dtype, strides) -> value id
@@ -52,7 +55,6 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.paused = False  # MindSpore runs what is dispatched
         self.failed = False  # a flush raised: nothing recorded since can be computed
         self.flushed = 0  # length of the tape at the last flush
-        self.host_reads = 0  # values the function looked at, or made on the host: a trace cannot replay those
         self._record = graph.op
 
     # ---- dispatch --------------------------------------------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         found = self.own.get(address)
         if found is not None:
             return found
-        if x.shape == () and not (self.gradients and compat.needs_grad(x)):
+        if x.shape == () and not self.tracing and not (self.gradients and compat.needs_grad(x)):
             number = x._item()
             if number.__class__ is float:
                 return number
@@ -135,6 +137,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         cls = "parameter" if needs and address not in self.arguments and foreign < 0 else ""
         value = self.add_input(address, shape, dtype, strides, tensor, cls, needs, foreign)
         self.inputs[key] = value
+        if self.tracing:
+            self.origins[value] = (address, tensor)
         if strides is None and dtype in COMPUTED:
             self.recent[address] = (value, shape, tensor.dtype)
         if foreign >= 0:
@@ -157,7 +161,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
 
     def host_input(self, array: Any) -> int:
         """An operand made by the front end itself (a mask of random numbers)."""
-        self.host_reads += 1
+        self.untraceable = "it draws random numbers or looks up a mask"
         tensor = compat.from_numpy(array)
         return self.input(tensor, tensor.data_ptr())
 
@@ -230,7 +234,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
     def before_read(self, tensor: Tensor) -> None:
         """A tensor's elements are about to be read."""
         if tensor.data_ptr() in self.waiting:
-            self.host_reads += 1
+            self.untraceable = "it reads a value in Python"
             self.flush()
 
     # ---- changing a tensor in place --------------------------------------------------------------------------------------------------
@@ -247,6 +251,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
                 self.refuse(f"{what} writes into a view of another tensor; write to that tensor itself, or copy the view first")
             if any(old in self._bases(other) for other in living):
                 self.refuse(f"{what} changes a tensor another one is a view of; copy it first (h = h.copy())")
+        self.untraceable = "it changes a tensor in place"
         compat.replace_data(tensor, self.tensor(value))
 
     def living(self) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import mindspore_grad, reloadable
+from .mindspore_trace import Traces
 
 
 def call(info: Any, args: tuple, kwargs: dict) -> Any:
@@ -11,6 +12,10 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
     inputs = (reloadable.signature(args, mindspore_grad.describe), reloadable.signature(kwargs, mindspore_grad.describe))
 
     def attempt(step: int, check: reloadable.Check | None) -> Any:
+        if info.mode == "graph":
+            if info.traces is None:
+                info.traces = Traces(info.name)
+            return info.traces.call(info, step, check, inputs, args, kwargs)
         return mindspore_grad.run(info.function, info.name, step, check, args, kwargs)
 
     return reloadable.call(info.name, inputs, attempt)

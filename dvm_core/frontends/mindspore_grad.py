@@ -40,9 +40,13 @@ def describe(value: Any) -> Hashable | None:
     return ("tensor", str(value.dtype), value.shape) if isinstance(value, Tensor) else None
 
 
-def run(function: Callable[..., Any], name: str, step: int, check: Check | None, args: tuple, kwargs: dict) -> Any:
-    """Makes one outermost captured call and returns its result, differentiable by MindSpore where it is differentiable."""
-    capture = MsCapture(name, step, compat.grad_enabled(), _addresses((args, kwargs)))
+def run(function: Callable[..., Any], name: str, step: int, check: Check | None, args: tuple, kwargs: dict,
+        recorded: Callable[[MsCapture, Any, Backward | None], None] | None = None) -> Any:
+    """Makes one outermost captured call and returns its result, differentiable by MindSpore where it is differentiable.
+
+    recorded(capture, result, backward): told before the call is executed, in order to trace it.
+    """
+    capture = MsCapture(name, step, compat.grad_enabled(), _addresses((args, kwargs)), recorded is not None)
     with capture:
         try:
             result = function(*args, **kwargs)
@@ -58,9 +62,16 @@ def run(function: Callable[..., Any], name: str, step: int, check: Check | None,
         made = {**capture.foreign_results, **capture.own}
         returned = {made[address]: tensor for address, tensor in outputs.items() if address in made}
         backward = _backward(capture, returned) if capture.gradients and capture.leaves else None
+        if recorded is not None:
+            recorded(capture, result, backward)
         capture.flush(backward.plan.saved if backward else ())
         if backward:
             _tell_of_lost(capture, backward, returned)
+    return tie(capture, backward, result, returned)
+
+
+def tie(capture: MsCapture, backward: Backward | None, result: Any, returned: dict[int, Tensor]) -> Any:
+    """The result with its differentiable tensors as MindSpore's autograd knows them. returned: value id -> its tensor in the result."""
     if backward is None:
         return result
     state = State(capture, backward)

@@ -168,7 +168,6 @@ def _indices(c: Any, advanced: list[tuple[int, Any]]) -> list[tuple[int, int]]:
         if item[0] == "index":
             found.append((axis, c.cast(item[1], I64)))
             continue
-        c.host_reads += 1
         for k, positions in enumerate(np.nonzero(item[2].asnumpy())):
             found.append((axis + k, c.host_input(np.ascontiguousarray(positions))))
     return found

@@ -123,16 +123,17 @@ def _remember(key: Hashable, outputs: Hashable) -> None:
 def _compare(key: tuple[str, Hashable], outputs: Hashable) -> None:
     known = _signatures.get(key, outputs)
     if known != outputs:
-        raise OutputsChanged(f"{key[0]} would return {_words(outputs)} instead of {_words(known)} for the same inputs")
+        raise OutputsChanged(f"{key[0]} would return {words(outputs)} instead of {words(known)} for the same inputs")
     _remember(key, outputs)
 
 
-def _words(signature: Any) -> str:
+def words(signature: Any) -> str:
+    """A signature as a user reads it."""
     # Signatures are nested tuples with ("tensor", "float32", (2, 3)) at the leaves; see signature().
     if isinstance(signature, tuple) and signature[:1] == ("tensor",):
         return f"{signature[1]}[{','.join(map(str, signature[2]))}]"
     if isinstance(signature, tuple) and signature[:1] and signature[0] in ("tuple", "list", "dict"):
-        return f"{signature[0]}({', '.join(_words(item) for item in signature[1:])})"
+        return f"{signature[0]}({', '.join(words(item) for item in signature[1:])})"
     return str(signature[-1] if isinstance(signature, tuple) and signature else signature)
 
 

@@ -1,0 +1,76 @@
+"""Names of values from the source text."""
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dvm_core as dvm
+from dvm_core import _core
+from dvm_core.frontends import names
+
+SOURCE = """
+    def f(x):
+        h = x * 2 + 1
+        a, b = h * 3, h - 1
+        total = (h *
+                 a -
+                 b)
+        total += 1
+        for _ in range(3):
+            total = total * 0.5
+        self = lambda: None
+        self.kept = total.exp()
+        first = second = self.kept * 2
+        if first is not None:
+            z: object = second - 1
+        return z + total
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Any:
+    path = tmp_path / "user code.py"
+    path.write_text(textwrap.dedent(SOURCE))
+    space: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    dvm.jit(space["f"])(dvm.tensor(np.ones((2, 3), np.float32)))
+    return _core.programs()[-1]
+
+
+def test_assignments_name_their_last_value(program: Any) -> None:
+    found = names.names_for_program(program)
+    by_line: dict[int, list[str]] = {}
+    for instruction in program.instructions:
+        by_line.setdefault(_core.place_info(instruction.place)[1], []).append(found.get(instruction.index, "-"))
+    assert by_line[3] == ["-", "h"]
+    assert by_line[4] == ["a", "b"]
+    assert [name for line in (5, 6, 7) for name in by_line.get(line, [])] == ["-", "total"]
+    assert by_line[8] == ["total"]
+    assert by_line[10] == ["total"] * 3
+    assert by_line[12] == ["self.kept"]
+    assert by_line[13] == ["second"]
+    assert by_line[15] == ["z"]
+    assert by_line[16] == ["-"]
+
+
+def test_backward_instructions_have_no_names() -> None:
+    place = _core.place(__file__, 10)
+    assert names.names_for_places([_core.backward_place(place), 0]) == {}
+
+
+def test_source_that_is_gone_or_broken_gives_no_names(tmp_path: Path) -> None:
+    assert names.assignments(str(tmp_path / "nowhere.py")) == {}
+    broken = tmp_path / "broken.py"
+    broken.write_text("h = (1 +\n")
+    assert names.assignments(str(broken)) == {}
+
+
+def test_results_of_a_split_take_the_targets_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "split.py"
+    path.write_text("def f(x):\n    q, k, v = split(x)\n")
+    places = [_core.place(str(path), 2, 2, 15, 23, "f")] * 4
+    assert names.names_for_places(places) == {1: "q", 2: "k", 3: "v"}

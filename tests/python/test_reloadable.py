@@ -1,0 +1,123 @@
+"""The call boundary hot reload hangs on: order, trial, taking back."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dvm_core as dvm
+from dvm_core.frontends import reloadable
+
+A = dvm.tensor(np.ones((2, 3), np.float32))
+
+
+def make() -> Any:
+    """A captured function whose code is exchanged by changing its __code__, as hot reload does."""
+    def f(x: Any) -> Any:
+        return x * 2
+
+    return dvm.jit(f)
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def triple(x: Any) -> Any:
+    return x * 3
+
+
+def broken(x: Any) -> Any:
+    raise KeyError("new code")
+
+
+def other_shape(x: Any) -> Any:
+    return (x * 2).sum(0)
+
+
+def exchange(function: Any, new: Any) -> Any:
+    inner = function.__dvm__.function
+    old = inner.__code__
+
+    def undo(error: Exception) -> None:
+        errors.append(error)
+        inner.__code__ = old
+
+    errors: list[Exception] = []
+
+    def apply(step: int) -> None:
+        inner.__code__ = new.__code__
+        reloadable.trial(undo)
+
+    reloadable.at_next_call(apply)
+    return errors
+
+
+def test_queued_code_is_in_force_at_the_next_call_with_its_step() -> None:
+    f, steps = make(), []
+    f(A)
+    reloadable.at_next_call(steps.append)
+    assert not steps
+    f(A)
+    f(A)
+    assert steps == [reloadable.step() - 1]
+
+
+def test_good_code_passes_its_trial() -> None:
+    f, passed = make(), []
+    f(A)
+    errors = exchange(f, triple)
+    reloadable.on_success(passed.append)
+    assert f(A).numpy()[0, 0] == 3
+    assert f(A).numpy()[0, 0] == 3
+    assert not errors and passed == [reloadable.step() - 1]
+
+
+@pytest.mark.parametrize(("new", "kind"), [(broken, KeyError), (other_shape, reloadable.OutputsChanged)])
+def test_bad_code_is_taken_back_and_the_step_is_not_lost(new: Any, kind: type) -> None:
+    f, passed = make(), []
+    f(A)
+    step = reloadable.step()
+    errors = exchange(f, new)
+    reloadable.on_success(passed.append)
+    assert f(A).numpy()[0, 0] == 2
+    assert reloadable.step() == step + 1
+    assert [type(error) for error in errors] == [kind]
+    assert not passed
+    assert f(A).numpy()[0, 0] == 2
+
+
+def test_changed_outputs_are_named_with_shapes() -> None:
+    f = make()
+    f(A)
+    errors = exchange(f, other_shape)
+    f(A)
+    assert "would return float32[3] instead of float32[2,3]" in str(errors[0])
+
+
+def test_other_shape_is_fine_where_nothing_was_known() -> None:
+    f = make()
+    errors = exchange(f, other_shape)
+    assert f(dvm.tensor(np.ones((5, 7), np.float32))).shape == (7,)
+    assert not errors
+
+
+def test_error_of_the_old_code_reaches_the_user() -> None:
+    f = make()
+    f.__dvm__.function.__code__ = broken.__code__
+    with pytest.raises(KeyError, match="new code"):
+        f(A)
+
+
+def test_failing_undo_or_apply_does_not_end_training(capsys: pytest.CaptureFixture[str]) -> None:
+    f = make()
+    reloadable.at_next_call(lambda step: 1 / 0)
+    assert f(A).numpy()[0, 0] == 2
+    assert "hot reload failed inside the debugger: ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_registered_functions_are_found_while_alive() -> None:
+    f = make()
+    assert f.__dvm__ in reloadable.functions()
+    assert f.__dvm__.function.__qualname__ == f.__dvm__.name
