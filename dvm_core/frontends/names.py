@@ -82,7 +82,10 @@ def names_for_program(program: Any) -> dict[int, str]:
 
 
 def names_for_places(places: list[int]) -> dict[int, str]:
-    """Index -> variable name, for values in the order they were recorded. A line executed several times names a value each time."""
+    """Index -> variable name, for values in the order they were recorded.
+
+    A line executed several times names a value each time, if other lines ran between.
+    """
     found: dict[int, str] = {}
     info = [_core.place_info(place) if place else ("", 0, 0, 0, 0, "", False) for place in places]
     start = 0

@@ -21,7 +21,8 @@ SOURCE = """
                  b)
         total += 1
         for _ in range(3):
-            total = total * 0.5
+            half = total * 0.5
+            total = half + 1
         self = lambda: None
         self.kept = total.exp()
         first = second = self.kept * 2
@@ -50,11 +51,11 @@ def test_assignments_name_their_last_value(program: Any) -> None:
     assert by_line[4] == ["a", "b"]
     assert [name for line in (5, 6, 7) for name in by_line.get(line, [])] == ["-", "total"]
     assert by_line[8] == ["total"]
-    assert by_line[10] == ["total"] * 3
-    assert by_line[12] == ["self.kept"]
-    assert by_line[13] == ["second"]
-    assert by_line[15] == ["z"]
-    assert by_line[16] == ["-"]
+    assert by_line[10] == ["half"] * 3 and by_line[11] == ["total"] * 3
+    assert by_line[13] == ["self.kept"]
+    assert by_line[14] == ["second"]
+    assert by_line[16] == ["z"]
+    assert by_line[17] == ["-"]
 
 
 def test_backward_instructions_have_no_names() -> None:
