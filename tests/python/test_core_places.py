@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 
+import dvm_core
 from dvm_core import _core
 
 needs_columns = pytest.mark.skipif(sys.version_info < (3, 11), reason="co_positions came with Python 3.11")
@@ -20,7 +21,7 @@ def run(code: str, path: str = "/user/model.py", **names):
 def prefixes():
     _core.set_library_prefixes(["/lib/frame/", "/lib/work/"])
     yield
-    _core.set_library_prefixes([])
+    _core.set_library_prefixes(dvm_core._library_prefixes())
 
 
 def test_places_are_interned():
