@@ -69,7 +69,7 @@ def accuracy(model: nn.Cell, images: np.ndarray, labels: np.ndarray) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-dvm", action="store_true", help="plain MindSpore, for comparison")
     parser.add_argument("--losses", metavar="FILE", help="write every loss as a hexadecimal float, one a line")
