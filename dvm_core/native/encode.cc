@@ -21,6 +21,7 @@ AreaCode Encoder::run() {
   }
   space_.finish(area_, out_.products.empty() ? nullptr : &out_.products[0], in_.tile_elements);
   out_.space = space_.geometry;
+  count_loads();
   external_register_.assign(space_.externals.size(), -1);
   for (size_t n = 0; n < area_.instrs.size(); ++n) lower(area_.instrs[n], refs_.data() + first_ref[n]);
   out_.ub_bytes = allocate_ub(prologue_, ops_, &registers_, out_.space);

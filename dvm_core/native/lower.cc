@@ -5,7 +5,7 @@
 namespace dvm {
 namespace {
 
-constexpr double kSimpleNs = 0.12, kCostlyNs = 0.6, kMultiplyAddNs = 0.01;  // per element, one thread
+constexpr double kSimpleNs = 0.1, kCostlyNs = 0.6, kMemoryNs = 0.1, kMultiplyAddNs = 0.01;  // per element, one thread
 constexpr int64_t kRowPiece = 4096;                                         // columns a long row is reduced by, see kernels.h
 
 bool is_costly(Op op) {
@@ -25,8 +25,9 @@ bool can_divide(DType t) { return kernels().binary_vs[int(Op::kDIV)][int(t)]; }
 void Encoder::lower(int i, const Ref* refs) {
   const Instr& in = code_.instrs[i];
   const Extent extent = in_.fusing.extent[i];
-  const auto n = static_cast<double>(extent == Extent::kRow ? out_.space.rows : out_.space.rows * out_.space.cols);
-  out_.cost_ns += (is_costly(in.op) ? kCostlyNs : kSimpleNs) * n;
+  const bool per_row = extent == Extent::kRow && !is_reduction(in.op);
+  const auto n = static_cast<double>(per_row ? out_.space.rows : out_.space.rows * out_.space.cols);
+  out_.cost_ns += ((is_costly(in.op) ? kCostlyNs : kSimpleNs) + (in_.stored[code_.value_of(i)] ? kMemoryNs : 0)) * n;
   if (extent == Extent::kJoined) return lower_join(i, refs[0]);
   const Span span = extent == Extent::kRow ? Span::kRow : Span::kFull;
   const int32_t dst = result_register(i, span);
@@ -54,6 +55,11 @@ void Encoder::lower(int i, const Ref* refs) {
     store_after_.reset();
   }
   hooks_in_tile(i, dst, span);
+}
+
+void Encoder::count_loads() {
+  const auto n = static_cast<double>(out_.space.rows * out_.space.cols);
+  for (const External& e : space_.externals) out_.cost_ns += e.span == Span::kFull ? kMemoryNs * n : 0;
 }
 
 void Encoder::lower_unary(int i, const Ref& a, int32_t dst, Span span) {
