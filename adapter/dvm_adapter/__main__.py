@@ -33,9 +33,13 @@ async def serve_stdio(log: Log) -> None:
 async def serve_socket(host: str, port: int, log: Log) -> None:
     """One session per connection until interrupted. Prints the address, for port 0 the one the system chose."""
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    sessions: dict[Session, asyncio.Task[None]] = {}
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await Session(Channel("client", reader, writer, log), log).run()
+        session = Session(Channel("client", reader, writer, log), log)
+        sessions[session] = asyncio.ensure_future(session.run())
+        sessions[session].add_done_callback(lambda task: sessions.pop(session, None))
 
     server = await asyncio.start_server(connected, host, port, limit=STREAM_LIMIT)
     address = server.sockets[0].getsockname()
@@ -44,6 +48,10 @@ async def serve_socket(host: str, port: int, log: Log) -> None:
     _on_termination(ended.set)
     async with server:
         await ended.wait()
+        for session in sessions:
+            session.finish()
+        if sessions:
+            await asyncio.wait(sessions.values(), timeout=10)
 
 
 def _on_termination(end: Any) -> None:

@@ -26,6 +26,9 @@ _CALL_AGENT = ("exec(\"import os, sys\\nos.environ.update({environment})\\n"
                "if 'dvm_core' in sys.modules: import dvm_core.agent; dvm_core.agent.start()\")")
 
 
+_BEFORE_LAUNCHED = ("initialized", "output", "capabilities", "debugpySockets", "debugpyWaitingForServer")
+
+
 class PythonEvents:
     """debugpy's events, one after the other."""
 
@@ -35,6 +38,9 @@ class PythonEvents:
 
     async def handle(self, event: Message) -> None:
         name, body = event["event"], event.get("body") or {}
+        if name not in _BEFORE_LAUNCHED:
+            # debugpy sends the others after its answer to launch or a run request, and so do we.
+            await self._session.responses_out()
         special = getattr(self, "_on_" + name, None)
         if special is not None:
             await special(body)
