@@ -4,6 +4,7 @@ A value is an int (its id in the graph). A Python float where an operand is expe
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,18 +82,8 @@ class Emitter:
 
     def reduce(self, opcode: int, a: int, axes: Sequence[int], keepdims: bool) -> int:
         """SUM, MAX, MIN or MEAN over any axes (negative ones count from the end); runs of adjacent axes become one instruction each."""
-        shape = self.shape(a)
-        rank = len(shape)
-        wanted = sorted({axis + rank if axis < 0 else axis for axis in axes})
-        if not wanted:
-            return a
-        runs: list[list[int]] = []
-        for axis in wanted:
-            if runs and runs[-1][-1] == axis - 1:
-                runs[-1].append(axis)
-            else:
-                runs.append([axis])
-        for run in reversed(runs):  # from the end, so that earlier axes keep their numbers without keepdims
+        runs = _adjacent(tuple(axes), len(self.shape(a)))
+        for run in runs:
             a = self.op(opcode, (a,), (int(keepdims), *run))
         return a
 
@@ -230,6 +221,18 @@ class Emitter:
 
     def copy(self, a: int) -> int:
         return self.unary(CODE["COPY"], a)
+
+
+@functools.cache
+def _adjacent(axes: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], ...]:
+    """Axes as runs of adjacent ones, the last run first: earlier axes keep their numbers when later ones are gone."""
+    runs: list[list[int]] = []
+    for axis in sorted({axis + rank if axis < 0 else axis for axis in axes}):
+        if runs and runs[-1][-1] == axis - 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return tuple(map(tuple, reversed(runs)))
 
 
 def is_view(opcode: int) -> bool:

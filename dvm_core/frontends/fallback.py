@@ -40,6 +40,18 @@ class Call:
     tensors: list[Tensor]  # its float tensor arguments, in order
     results: list[tuple[tuple[int, ...], Any]]  # shape and MindSpore dtype of every result
 
+    def gradients(self, step: ForeignStep, arriving: Sequence[Tensor | None]) -> list[Tensor]:
+        """MindSpore's gradients for the wanted operands, from the gradients of the results (None: zero)."""
+        wanted = tuple(self.tensors[i] for i in step.wanted)
+
+        def again(*given: Tensor) -> Any:
+            swap = dict(zip(map(id, wanted), given, strict=True))
+            return compat.call_again(self.name, _replaced(self.args, swap))
+
+        weights = tuple(ops.zeros(*kind) if given is None else given for given, kind in zip(arriving, self.results, strict=True))
+        fresh = tuple(compat.from_numpy(tensor.asnumpy()) for tensor in wanted)  # same memory; none is another's twin or part of a tape
+        return list(compat.vjp(again, fresh, weights if len(weights) > 1 else weights[0]))
+
 
 def run(c: Any, func: Any, name: str, args: tuple, call: tuple) -> Any:
     """Lets MindSpore execute a dispatched op. args: as dispatched; call: the op's own arguments."""
@@ -102,7 +114,7 @@ def _adopt(c: Any, name: str, args: tuple, tensors: list[Tensor], results: Any) 
     found = [_own_memory(c, tensor) for tensor in found]
     if c.gradients:
         tensors = list({id(tensor): tensor for tensor in tensors}.values())  # x * x: one operand, whose gradient is the sum
-        operands = [_known(c, tensor) for tensor in tensors]
+        operands = [known(c, tensor) for tensor in tensors]
         if any(value >= 0 and _flows(c, value) for value in operands):
             ids = tuple(_register(c, tensor, len(c.foreign), name) for tensor in found)
             record = Foreign(tuple(operands), ids, c.place)
@@ -122,7 +134,8 @@ def _is_known(c: Any, address: int) -> bool:
     return address in c.own or any(key[0] == address for key in c.inputs)
 
 
-def _known(c: Any, tensor: Tensor) -> int:
+def known(c: Any, tensor: Tensor) -> int:
+    """The value of a tensor of any dtype the tape can hold, -1 for another."""
     address = tensor.data_ptr()
     if address in c.own:
         return c.own[address]
@@ -153,19 +166,6 @@ def _flows(c: Any, value: int) -> bool:
         else:
             stack += [o for o in entry[1] if o >= 0]
     return False
-
-
-def gradients(call: Call, step: ForeignStep, arriving: Sequence[Tensor | None]) -> list[Tensor]:
-    """MindSpore's gradients of a call for the wanted operands, from the gradients of its results (None: zero)."""
-    wanted = tuple(call.tensors[i] for i in step.wanted)
-
-    def again(*given: Tensor) -> Any:
-        swap = dict(zip(map(id, wanted), given, strict=True))
-        return compat.call_again(call.name, _replaced(call.args, swap))
-
-    weights = tuple(ops.zeros(*kind) if given is None else given for given, kind in zip(arriving, call.results, strict=True))
-    fresh = tuple(compat.from_numpy(tensor.asnumpy()) for tensor in wanted)  # same memory; none is another's twin or part of a tape
-    return list(compat.vjp(again, fresh, weights if len(weights) > 1 else weights[0]))
 
 
 def _replaced(args: Any, given: dict[int, Tensor]) -> Any:

@@ -15,7 +15,7 @@ from mindspore import Tensor
 from .. import _core
 from ..errors import ArgumentError, Error, UnsupportedError, convert, where
 from . import capture as captures
-from . import fallback, grad, mindspore_index, mindspore_nn, mindspore_ops, mindspore_shapes  # noqa: F401  (three fill the table)
+from . import custom, fallback, grad, mindspore_index, mindspore_nn, mindspore_ops, mindspore_shapes  # noqa: F401  (three fill the table)
 from . import mindspore_compat as compat
 from .emit import COMPUTED, F32, FLOATS, is_view
 from .lowering import LOWER, Unlowerable, Whole
@@ -41,7 +41,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.tracing = tracing  # to be replayed: tensors never become immediates
         self.untraceable = ""  # why it cannot be replayed
         self.origins: dict[int, tuple[int, Tensor]] = {}  # when tracing: value id -> address and tensor of an input
-        self.calls: list[fallback.Call] = []  # foreign calls, by their number on the tape
+        self.calls: list[fallback.Call | custom.CustomCall] = []  # foreign calls, by their number on the tape
+        self.held: list[Any] = []  # memory of results that became inputs
         self.foreign_results: dict[int, int] = {}  # address -> value id of a tensor MindSpore made in a foreign call
         self.inputs: dict[tuple, int] = {}  # (address, shape, dtype, strides) -> value id
         self.recent: dict[int, tuple] = {}  # address -> (value id, shape, MindSpore dtype) of a contiguous input
@@ -110,7 +111,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         found = self.own.get(address)
         if found is not None:
             return found
-        if x.shape == () and not self.tracing and not (self.gradients and compat.needs_grad(x)):
+        constant = not self.tracing and address not in self.foreign_results and not (self.gradients and compat.needs_grad(x))
+        if constant and x.shape == ():
             number = x._item()
             if number.__class__ is float:
                 return number
@@ -176,6 +178,13 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.own[address] = value
         self.waiting[address] = (value, array)
         return result
+
+    def detach(self, tensor: Tensor, call: int, needs: bool) -> int:
+        """Makes a computed result an input of its own: the result of a foreign call."""
+        address = tensor.data_ptr()
+        del self.own[address]
+        self.held.append(self.filled.pop(address)[1])
+        return self.input(tensor, address, call, needs, opaque=True)
 
     def find(self, tensor: Any) -> int | None:
         if not isinstance(tensor, Tensor):
@@ -319,4 +328,28 @@ def _jit_call(executor: Any, args: tuple, kwargs: dict) -> Any:
     return function(*args, **kwargs)
 
 
-compat.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call)
+def _cell_call(call: Any, cell: Any, args: tuple, kwargs: dict) -> Any:
+    top = current()
+    if top is None or not top.gradients:
+        return NotImplemented
+    if compat.has_backward_hooks(cell):
+        top.place = _core.user_place()
+        top.refuse(f"the cell {type(cell).__name__} has backward hooks; they do not run inside a captured function, remove them or capture "
+                   f"a smaller part")
+    return custom.cell(top, call, cell, args, kwargs)
+
+
+def _function_call(kind: Any, args: tuple, kwargs: dict) -> Any:
+    top = current()
+    return NotImplemented if top is None or kwargs else custom.function(top, kind, args)
+
+
+def _tensor_hook(tensor: Tensor) -> None:
+    top = current()
+    if top is not None:
+        top.place = _core.user_place()
+        top.refuse("a hook on a tensor's gradient does not run inside a captured function; return the tensor and hook it outside")
+
+
+compat.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _cell_call, _function_call,
+                     _tensor_hook)

@@ -186,17 +186,23 @@ _READERS = ("asnumpy", "_item", "tolist", "get_bytes", "__str__", "__repr__", "_
 
 
 def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., Any], setitem: Callable[..., bool],
-                  jit_call: Callable[[Any, tuple, dict], Any]) -> None:
+                  jit_call: Callable[[Any, tuple, dict], Any], cell_call: Callable[[Any, Any, tuple, dict], Any],
+                  function_call: Callable[[Any, tuple, dict], Any], tensor_hook: Callable[[Tensor], None]) -> None:
     """Puts the front end in the way of what MindSpore does not dispatch. Outside a capture each hook costs a call.
 
     before_read(tensor): before its values are read. getitem(tensor, index, original), setitem(tensor, index, value) -> handled.
-    jit_call(executor, args, kwargs): instead of a ms.jit function; NotImplemented = run it.
+    jit_call(executor, args, kwargs): instead of a ms.jit function. cell_call(original, cell, args, kwargs): instead of a cell with a
+    gradient or backward hooks of its own. function_call(class, args, kwargs): instead of an autograd function. Each gives NotImplemented
+    for MindSpore's own way. tensor_hook(tensor): before a hook is put on a tensor's gradient.
     """
     for name in _READERS:
         _hook_reader(name, before_read)
     _hook_index(getitem, setitem)
     _hook_print(before_read)
     _hook_jit(jit_call)
+    _hook_cells(cell_call)
+    _hook_functions(function_call)
+    _hook_reader("register_hook", tensor_hook)
 
 
 def _hook_reader(name: str, before_read: Callable[[Tensor], None]) -> None:
@@ -258,3 +264,33 @@ def _hook_jit(jit_call: Callable[[Any, tuple, dict], Any]) -> None:
         return original(self, *args, **kwargs) if result is NotImplemented else result
 
     executor.__call__ = call
+
+
+def has_backward_hooks(cell: Any) -> bool:
+    """Whether hooks wait for a cell's gradients."""
+    return bool(getattr(cell, "_backward_hook", None) or getattr(cell, "_backward_pre_hook", None))
+
+
+def _hook_cells(cell_call: Callable[[Any, Any, tuple, dict], Any]) -> None:
+    original = _required("nn.Cell.__call__", lambda: nn.Cell.__call__)
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.has_bprop or self._backward_hook or self._backward_pre_hook:
+            result = cell_call(original, self, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return original(self, *args, **kwargs)
+
+    nn.Cell.__call__ = call
+
+
+def _hook_functions(function_call: Callable[[Any, tuple, dict], Any]) -> None:
+    original = AutogradFunction.apply.__func__
+
+    @functools.wraps(original)
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        result = function_call(cls, args, kwargs)
+        return original(cls, *args, **kwargs) if result is NotImplemented else result
+
+    AutogradFunction.apply = classmethod(apply)

@@ -12,7 +12,7 @@ from mindspore import Tensor
 from .. import _core
 from ..errors import UnsupportedError, convert, where
 from . import capture as captures
-from . import fallback, grad
+from . import grad
 from . import mindspore_compat as compat
 from .mindspore import MsCapture
 from .names import line_of
@@ -204,7 +204,7 @@ class State:
         if step.call < 0:
             results = [compat.add(*arriving)]
         else:
-            results = fallback.gradients(self.capture.calls[step.call], step, arriving)
+            results = self.capture.calls[step.call].gradients(step, arriving)
         compat.synchronize()
         for tensor in results:
             self._add_input(tensor)

@@ -45,7 +45,7 @@ def _matmul_ext(c: Any, a: Any, b: Any) -> int:
     return matmul(c, c.value(a), c.value(b))
 
 
-@lowers("Dense", "LinearExt")
+@lowers("Dense")
 def _dense(c: Any, x: Any, weight: Any, bias: Any = None) -> int:
     value = c.value(x)
     shape = c.shape(value)
@@ -118,7 +118,7 @@ def _hardtanh(c: Any, x: Any, low: float = -1, high: float = 1) -> int:
     return c.minimum(c.maximum(c.value(x), float(low)), float(high))
 
 
-@lowers("LeakyReLUExt", "LeakyReLU")
+@lowers("LeakyReLUExt")
 def _leaky_relu(c: Any, x: Any, slope: float = 0.01) -> int:
     value = c.value(x)
     return c.select(c.greater(value, 0.0), value, c.mul(value, float(slope)))

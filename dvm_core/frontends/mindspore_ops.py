@@ -45,7 +45,7 @@ def _float_unary(opcode: int) -> Lowering:  # integers become float32 first
 LOWER.update({name: _binary(CODE[code]) for name, code in {
     "Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Muls": "MUL", "Maximum": "MAXIMUM", "Minimum": "MINIMUM", "Equal": "EQUAL",
     "NotEqual": "NOT_EQUAL", "Less": "LESS", "LessEqual": "LESS_EQUAL", "Greater": "GREATER", "GreaterEqual": "GREATER_EQUAL",
-    "EqScalar": "EQUAL", "NeScalar": "NOT_EQUAL", "LessScalar": "LESS", "LessEqualScalar": "LESS_EQUAL", "GreaterScalar": "GREATER",
+    "EqScalar": "EQUAL", "NeScalar": "NOT_EQUAL", "LessScalar": "LESS",
     "GreaterEqualScalar": "GREATER_EQUAL"}.items()})
 LOWER.update({name: _scaled(CODE[code]) for name, code in {
     "AddExt": "ADD", "SubExt": "SUB", "AddScalar": "ADD", "SubScalar": "SUB"}.items()})
@@ -180,8 +180,8 @@ def _reduce(opcode: int, integers: int) -> Lowering:
 
 LOWER.update(dict.fromkeys(("SumExt", "ReduceSum"), _reduce(CODE["SUM"], I64)))
 LOWER.update(dict.fromkeys(("MeanExt", "ReduceMean"), _reduce(CODE["MEAN"], F32)))
-LOWER.update(dict.fromkeys(("ReduceMax", "Max", "AMax"), _reduce(CODE["MAX"], 0)))
-LOWER.update(dict.fromkeys(("ReduceMin", "Min", "AMin"), _reduce(CODE["MIN"], 0)))
+LOWER.update(dict.fromkeys(("ReduceMax", "Max"), _reduce(CODE["MAX"], 0)))
+LOWER.update(dict.fromkeys(("ReduceMin", "Min"), _reduce(CODE["MIN"], 0)))
 
 
 def _any_all(opcode: int) -> Lowering:
@@ -191,8 +191,7 @@ def _any_all(opcode: int) -> Lowering:
     return lower
 
 
-LOWER.update({"ReduceAny": _any_all(CODE["MAX"]), "Any": _any_all(CODE["MAX"]), "ReduceAll": _any_all(CODE["MIN"]),
-              "All": _any_all(CODE["MIN"])})
+LOWER.update({"ReduceAny": _any_all(CODE["MAX"]), "Any": _any_all(CODE["MAX"]), "ReduceAll": _any_all(CODE["MIN"])})
 
 
 def extreme(c: Any, value: int, opcode: int, axis: int, keepdims: bool, index_dtype: int) -> tuple[int, int]:

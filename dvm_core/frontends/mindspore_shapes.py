@@ -48,14 +48,14 @@ def _flatten_ext(c: Any, a: Any, start: int = 0, end: int = -1) -> int:
     return c.reshape(value, (*shape[:start], math.prod(shape[start:end + 1]), *shape[end + 1:]))
 
 
-@lowers("Transpose", "TransposeView", "Permute")
+@lowers("Transpose", "TransposeView")
 def _transpose(c: Any, a: Any, permutation: Sequence[int]) -> int:
     value = c.value(a)
     rank = len(c.shape(value))
     return c.transpose(value, tuple(normal_axis(axis, rank) for axis in permutation))
 
 
-@lowers("TransposeExtView", "TransposeExt", "SwapAxes")
+@lowers("TransposeExtView")
 def _swap(c: Any, a: Any, one: int, other: int) -> int:
     value = c.value(a)
     order = list(range(len(c.shape(value))))
@@ -64,7 +64,7 @@ def _swap(c: Any, a: Any, one: int, other: int) -> int:
     return c.transpose(value, tuple(order))
 
 
-@lowers("ExpandDims", "ExpandDimsView", "Unsqueeze")
+@lowers("ExpandDims", "ExpandDimsView")
 def _expand_dims(c: Any, a: Any, axis: int) -> int:
     value = c.value(a)
     shape = c.shape(value)
@@ -183,7 +183,7 @@ def _unstack(c: Any, a: Any) -> tuple[int, ...]:
     return _unstack_on(c, a, getattr(c.primitive, "axis", 0))
 
 
-@lowers("UnstackExtView", "UnstackExt")
+@lowers("UnstackExtView")
 def _unstack_ext(c: Any, a: Any, axis: int = 0) -> tuple[int, ...]:
     return _unstack_on(c, a, axis)
 
@@ -195,7 +195,7 @@ def _narrow(c: Any, a: Any, axis: int, start: int, length: int) -> int:
     return part(c, value, axis, start + c.shape(value)[axis] if start < 0 else start, length)
 
 
-@lowers("SelectExtView", "SelectExt")
+@lowers("SelectExtView")
 def _select_view(c: Any, a: Any, axis: int, index: int) -> int:
     value = c.value(a)
     shape = c.shape(value)
