@@ -1,9 +1,16 @@
-"""HYPOTHESIS_PROFILE=fuzz (`make fuzz`) runs the property tests for longer."""
+"""Shared by all Python tests."""
+from __future__ import annotations
 
-import os
+import sys
+from collections.abc import Iterator
 
-from hypothesis import settings
+import pytest
 
-settings.register_profile("fuzz", max_examples=5000, deadline=None)
-if os.environ.get("HYPOTHESIS_PROFILE"):
-    settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
+
+@pytest.fixture(autouse=True)
+def mindspore_forgets_failed_gradients() -> Iterator[None]:
+    """After an exception under value_and_grad MindSpore 2.10 believes for good that a gradient is being recorded, with or without us."""
+    yield
+    compat = sys.modules.get("dvm_core.frontends.mindspore_compat")
+    if compat is not None and compat.grad_enabled():
+        compat.clear_gradient_state()
