@@ -67,6 +67,11 @@ synchronize: Callable[[], None] = _required("PyNativeExecutor.sync", lambda: _na
 from_numpy: Callable[[Any], Tensor] = _required("TensorPy.from_numpy (shares memory)", lambda: Tensor.__mro__[1].from_numpy)
 
 
+def clear_gradient_state() -> None:
+    """Makes MindSpore forget a gradient that was being recorded when an exception came; between training steps only."""
+    _pynative.clear_res()
+
+
 def leave_modes(depth: int) -> None:
     """Takes dispatch modes off MindSpore's stack until `depth` are left: an op that failed may have left one behind."""
     stack = _guard_stack()

@@ -84,7 +84,7 @@ def _expand(e: Emitter, g: int, n: Node) -> int:
 
 
 def _extent(e: Emitter, n: Node) -> int:
-    return math.prod(e.shape(n.a)[axis] for axis in n.attrs[1:])
+    return max(1, math.prod(e.shape(n.a)[axis] for axis in n.attrs[1:]))  # of nothing: there is no element to give a share to
 
 
 def _extreme(e: Emitter, g: int, n: Node) -> int:
