@@ -1,10 +1,16 @@
-"""Shared by all Python tests."""
+"""Shared by all Python tests. HYPOTHESIS_PROFILE=fuzz (`make fuzz`) runs the property tests for longer."""
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("fuzz", max_examples=5000, deadline=None)
+if os.environ.get("HYPOTHESIS_PROFILE"):
+    settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
 
 
 @pytest.fixture(autouse=True)
