@@ -1,5 +1,6 @@
 // From pending instructions to a launch: the program, its patches, where results go.
 #include <algorithm>
+#include <bit>
 
 #include "graph.h"
 #include "optable.h"
@@ -50,6 +51,11 @@ class Ranges {
   std::vector<intptr_t> reach_;                        // the furthest end up to here
 };
 
+// By bits: -0 is not 0 (1 / x tells them apart), and NaN is NaN.
+bool same_imm(const Imm& a, const Imm& b) {
+  return std::bit_cast<uint64_t>(a.f) == std::bit_cast<uint64_t>(b.f) && a.i == b.i && a.is_int == b.is_int;
+}
+
 }  // namespace
 
 int32_t Graph::local(int32_t id) const {
@@ -88,8 +94,7 @@ int64_t Graph::patch(ProgramCode& code) const {
     const Instr& now = nodes_[static_cast<size_t>(pending_[i])].instr;
     Instr& old = code.instrs[i];
     bool same = old.shape == now.shape;
-    for (size_t k = 0; k < now.imms.size(); ++k)
-      same = same && old.imms[k].f == now.imms[k].f && old.imms[k].i == now.imms[k].i && old.imms[k].is_int == now.imms[k].is_int;
+    for (size_t k = 0; k < now.imms.size(); ++k) same = same && same_imm(old.imms[k], now.imms[k]);
     if (geometric(now.op)) same = same && old.attrs == now.attrs;
     if (same) continue;
     old.shape = now.shape;

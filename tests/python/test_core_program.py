@@ -45,6 +45,16 @@ def test_an_immediate_is_a_patch_and_compiles_nothing():
     assert program.instructions[1].imms == (7,) and program.launches == 3
 
 
+def test_minus_zero_is_another_immediate():
+    def reciprocal(zero: float) -> np.ndarray:
+        r = Recorder("zeros")
+        y = r.div(r.input(arange(3) + 1), -1, imms=(zero,), place=place(125))
+        r.graph.flush((y,))
+        return r.array(y)
+    assert (reciprocal(0.0) == np.inf).all()
+    assert (reciprocal(-0.0) == -np.inf).all()
+
+
 def test_places_and_names_make_programs():
     ids = {mlp(5, line=130).program.id, mlp(5, line=131).program.id, mlp(5, line=130, name="other").program.id}
     assert len(ids) == 3
