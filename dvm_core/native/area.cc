@@ -17,7 +17,7 @@ constexpr double kShareFromNs = 8000;    // less work stays on the calling threa
 
 void finish_hooks(const Run& run) {
   for (size_t h = 0; h < run.area.hooks.size(); ++h) {
-    const Hook& hook = run.area.hooks[h];
+    const HookCode& hook = run.area.hooks[h];
     const auto slot = static_cast<size_t>(hook.slot);
     if (hook.after >= 0) {
       if (hook.kind == kHookStats) {
@@ -74,7 +74,7 @@ void run_area(const AreaCode& area, RunIO& io) {
     run_move(area, *io.code, base);
   } else {
     run.units = area.space.units();
-    for (const Hook& h : area.hooks)
+    for (const HookCode& h : area.hooks)
       if (!stats && h.kind == kHookStats && h.after < 0) stats.reset(new Stats[area.hooks.size() * static_cast<size_t>(run.units)]);
     run.stats = stats.get();
     for (const Product& p : area.products) prepare_product(run, p);

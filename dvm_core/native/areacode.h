@@ -66,7 +66,8 @@ struct Product {
   int64_t ub = -1;
 };
 
-struct Hook {
+// A hook's place in the area's code; the hook as it was set is hooks.h's Hook.
+struct HookCode {
   int kind = 0;                 // kHookStats or kHookCheck
   int64_t slot = 0;
   int32_t instr = -1;
@@ -84,7 +85,7 @@ struct AreaCode {
   std::vector<Constant> constants;
   std::vector<Join> joins;
   std::vector<Product> products;
-  std::vector<Hook> hooks;
+  std::vector<HookCode> hooks;
   std::vector<uint64_t> prologue_words, words;  // each ends with a zero head
   std::vector<int32_t> prologue_instr, instr;   // tensor instruction of each word
   const uint64_t* prologue = nullptr;           // the same words in code pages
