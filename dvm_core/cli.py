@@ -18,7 +18,10 @@ from .errors import ArgumentError, Error
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code: 0 done, 1 something is wrong, 2 the command line itself is."""
     parser = _parser()
-    arguments = parser.parse_args(argv)
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and not hasattr(arguments, "module"):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    arguments.rest = rest
     try:
         return arguments.command(arguments) or 0
     except Error as error:
@@ -51,12 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(command=_doctor)
 
     adapter = commands.add_parser("adapter", help="start the debug adapter (on stdio, or --listen HOST:PORT)", add_help=False)
-    adapter.add_argument("args", nargs=argparse.REMAINDER)
-    adapter.set_defaults(command=lambda arguments: _module("dvm_adapter", "the debug adapter", arguments.args))
+    adapter.set_defaults(command=_module, module="dvm_adapter", what="the debug adapter")
 
     lsp = commands.add_parser("lsp", help="start the language server", add_help=False)
-    lsp.add_argument("args", nargs=argparse.REMAINDER)
-    lsp.set_defaults(command=lambda arguments: _module("dvm_adapter.lsp", "the language server", arguments.args))
+    lsp.set_defaults(command=_module, module="dvm_adapter.lsp", what="the language server")
     return parser
 
 
@@ -145,7 +146,9 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return report(color=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
 
 
-def _module(module: str, what: str, args: Sequence[str]) -> int:
+def _module(arguments: argparse.Namespace) -> int:
+    # Its options are its own: all that is not ours is handed on.
+    module, what = arguments.module, arguments.what
     package = module.partition(".")[0]
     if importlib.util.find_spec(package) is None or importlib.util.find_spec(module) is None:
         print(
@@ -153,7 +156,7 @@ def _module(module: str, what: str, args: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    sys.argv = [module, *args]
+    sys.argv = [module, *arguments.rest]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
     return 0
 

@@ -148,6 +148,13 @@ def test_a_wrong_version_is_named(monkeypatch):
     assert check().state == doctor.BROKEN and np.__version__ in check().detail
 
 
+def test_options_of_the_adapter_are_the_adapters():
+    code, out, err = run("adapter", "--listen", "127.0.0.1:none")
+    assert code == 2 and "dvm_adapter" in err and "'127.0.0.1:none' is not HOST:PORT" in err
+    code, out, err = run("doctor", "--listen")
+    assert code == 2 and "unrecognized arguments: --listen" in err
+
+
 def test_lsp_says_it_is_not_there_if_it_is_not():
     import importlib.util
 
