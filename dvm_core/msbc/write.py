@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import describe
 from . import layout as L
 from .code import Code, Instruction, Place
 
@@ -154,7 +155,13 @@ def _constants(code: Code, constants: Mapping[int, np.ndarray]) -> bytes:
     for number, array in sorted(constants.items()):
         if not 0 <= number < len(code.inputs):
             raise L.MsbcError(0, f"constant for input {number}, but the program has {len(code.inputs)} inputs")
-        array = np.asarray(array)
+        array, declared = np.asarray(array), code.inputs[number]
+        if array.dtype.name == "bfloat16":
+            array = array.view(np.uint16)
+        if array.dtype.newbyteorder("=") != L.NUMPY[declared.dtype] or array.shape != tuple(declared.shape):
+            raise L.MsbcError(
+                0, f"constant for input {number} is {array.dtype}{list(array.shape)}, the input {describe(declared.dtype, declared.shape)}"
+            )
         out += [
             L.U32.pack(number),
             bytes([code.inputs[number].dtype, array.ndim]),

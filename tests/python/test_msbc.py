@@ -87,6 +87,13 @@ def test_constants_of_every_dtype_come_back(dtype):
     np.testing.assert_array_equal(found, array)
 
 
+@pytest.mark.parametrize("array, text", [(np.zeros((3, 4)), r"float64\[3, 4\]"), (np.zeros(4, np.float32), r"float32\[4\]")])
+def test_a_constant_of_another_dtype_or_shape_is_not_written(array, text):
+    code = Code("f", [Input(F32, (3, 4))], [Instruction(OP["EXP"], (0,), (3, 4), F32)], [1])
+    with pytest.raises(MsbcError, match=rf"constant for input 0 is {text}, the input f32\[3,4\]"):
+        msbc.dump(code, constants={0: array})
+
+
 def test_the_hash_ignores_dimensions_and_line_only():
     def digest(**change):
         base = dict(opcode=OP["SUM"], operands=(0,), shape=(32, 1), dtype=F32, attrs=(1, 1), place=HERE)
