@@ -22,20 +22,17 @@ def memory(session: Session, arguments: Arguments) -> Answer:
         raise CommandError(f"steps is {steps!r}; it must be the first and the last step")
     events = _core.memory_events()
     if steps is not None:
-        events = [event for event in events if _alive_in(event, events, *steps)]
+        events = _alive_in(events, *steps)
     stats = _core.stats()
     return {"buffers": [_buffer(event) for event in events], "peak": peak(events), "step": session.step(),
             "copies": stats.get("copies", 0), "copiesAvoided": stats.get("copies_avoided", 0),
             "bytesLive": stats.get("bytes_live", 0), "bytesPeak": stats.get("bytes_peak", 0)}
 
 
-def _alive_in(event: dict[str, Any], events: list[dict[str, Any]], first: int, last: int) -> bool:
-    if event["step"] > last:
-        return False
-    if event["step"] >= first or event["freed"] < 0:
-        return True
-    begun = min((e["born"] for e in events if e["step"] >= first), default=0)
-    return event["freed"] >= begun
+def _alive_in(events: list[dict[str, Any]], first: int, last: int) -> list[dict[str, Any]]:
+    begun = min((event["born"] for event in events if event["step"] >= first), default=0)
+    return [event for event in events
+            if event["step"] <= last and (event["step"] >= first or event["freed"] < 0 or event["freed"] >= begun)]
 
 
 def _buffer(event: dict[str, Any]) -> Answer:
