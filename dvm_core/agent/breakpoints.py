@@ -58,14 +58,14 @@ class Breakpoints:
     def set_lines(self, asked: list[Answer]) -> list[Answer]:
         """Replaces all line breakpoints."""
         self._given.update({real(str(item.get("path"))): str(item.get("path")) for item in asked})
-        self._lines, results = self._replace(self._lines, asked, _line_of)
-        return results
+        self._lines, results = self._read(self._lines, asked, _line_of)
+        return self._place_all(self._lines, results)
 
     def set_instructions(self, asked: list[Answer]) -> list[Answer]:
-        self._instructions, results = self._replace(self._instructions, asked, _instruction_of)
-        return results
+        self._instructions, results = self._read(self._instructions, asked, _instruction_of)
+        return self._place_all(self._instructions, results)
 
-    def _replace(self, before: list[Point], asked: list[Answer], read: Any) -> tuple[list[Point], list[Answer]]:
+    def _read(self, before: list[Point], asked: list[Answer], read: Any) -> tuple[list[Point], list[Answer]]:
         known = {point.identity: point for point in before}
         points, results = [], []
         for item in asked:
@@ -85,12 +85,16 @@ class Breakpoints:
             results.append({"id": point.id})
         for point in known.values():
             self._unhook(point)
+        return points, results
+
+    def _place_all(self, points: list[Point], results: list[Answer]) -> list[Answer]:
+        """Binds a list that is in force already: a program made meanwhile on the training thread has seen it (`new_program`)."""
         programs = _core.programs() if points else []
         for point in points:
             for program in programs:
                 self._place(point, program)
         by_id = {point.id: point for point in points}
-        return points, [result if "verified" in result else _verified(by_id[result["id"]]) for result in results]
+        return [result if "verified" in result else _verified(by_id[result["id"]]) for result in results]
 
     def clear(self) -> None:
         for point in self._lines + self._instructions:
