@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-import select
+import selectors
 import signal
 import socket
 import sys
@@ -36,6 +36,7 @@ class Connection:
         self._sock = sock
         self._closed = threading.Event()
         self._launched = dvm_wire.launched()
+        self._fault = ""  # the last one of our own that was told
 
     @classmethod
     def open(cls, device: str) -> Connection | None:
@@ -87,9 +88,14 @@ class Connection:
         self._sock.close()
 
     def _run(self) -> None:
+        # Not select(): it refuses descriptors above 1023, which a program with many open files gives out. Nor epoll, which a fork shares.
         try:
-            while self._serve():
-                pass
+            with getattr(selectors, "PollSelector", selectors.SelectSelector)() as selector:
+                selector.register(self._sock, selectors.EVENT_READ)
+                if self.events_fd >= 0:
+                    selector.register(self.events_fd, selectors.EVENT_READ)
+                while self._serve(selector):
+                    pass
         except (OSError, ValueError, dvm_wire.WireError):
             pass
         # A process that the debugger started must not outlive it, in whatever state it is; an attached one runs on.
@@ -101,17 +107,26 @@ class Connection:
         finally:
             self._sock.close()
 
-    def _serve(self) -> bool:
-        watched = [self._sock] + ([self.events_fd] if self.events_fd >= 0 else [])
-        ready, _, _ = select.select(watched, [], [], TICK)
+    def _serve(self, selector: selectors.BaseSelector) -> bool:
+        ready = [key.fileobj for key, _ in selector.select(TICK)]
         if self.closed:
             return False
         if self.events_fd in ready:
-            self.on_events()
+            self._guarded(self.on_events)
         if self._sock in ready:
             message = dvm_wire.read_frame(self._sock)
             if message is None:
                 return False
             self.on_message(message)
-        self.on_tick()
+        self._guarded(self.on_tick)
         return True
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """A fault of ours is told, once, and the connection goes on: without it a program at a stop could not be let go any more."""
+        try:
+            work()
+        except Exception as error:
+            fault = f"{type(error).__name__}: {error}"
+            if fault != self._fault:
+                self._fault = fault
+                self.event("notice", text=f"a fault in the debugger's agent: {fault}", path="", line=0, category="error")
