@@ -9,6 +9,7 @@ from .. import _core
 from ..errors import convert
 from . import array_record, capture, reloadable
 from .array import Array
+from .notices import notice
 
 
 class ArrayCapture(capture.Capture):
@@ -47,6 +48,10 @@ def describe(value: Any) -> Hashable | None:
 
 def call(info: Any, args: tuple, kwargs: dict) -> Any:
     """Calls a captured function (jit.CapturedFunction); its results are computed when it returns."""
+    if info.mode == "graph":
+        code = info.function.__code__
+        notice(f"{info.name} runs in stream mode: graph mode is for MindSpore functions", path=code.co_filename, line=code.co_firstlineno,
+               category="trace", once=("trace", info.name, code.co_filename))
     inputs = (reloadable.signature(args, describe), reloadable.signature(kwargs, describe))
 
     def attempt(step: int, check: reloadable.Check | None) -> Any:
