@@ -134,7 +134,8 @@ HOOK_STATS: int  # statistics of its result
 HOOK_CAPTURE: int  # bytes of its result, copied on the copy stream
 HOOK_CHECK: int  # stop after the launch if its result has a NaN (imm bit 0) or infinity (bit 1)
 def set_hook(program: int, instruction: int, kind: int, hook: int, every: int = 1, limit: int = 1 << 20) -> None:
-    """hook: the caller's id, given back in events. every: only each n-th launch. limit: bytes for CAPTURE."""
+    """hook: the caller's id, given back in events. every: the next launch and then each n-th. limit: bytes for CAPTURE; for CHECK its
+    bits (neither: both)."""
 def clear_hook(program: int, instruction: int, kind: int, hook: int) -> None: ...
 def clear_hooks() -> None: ...
 def set_check(mask: int) -> None:
@@ -149,6 +150,10 @@ def poll_events(limit: int = 1000) -> list[dict[str, Any]]:
     """Takes finished hook results: {"kind": "stats"|"capture", "hook", "program", "instruction", "launch", "step", "shape", "dtype",
     "stats": {count, finite, zero, nan, pos_inf, neg_inf, min, max, mean, std, histogram}, "data": bytes (capture), "placeholder": reason
     or "" (capture), "time_ns"}. The queue is bounded; {"kind": "dropped", "count": n} says what was lost."""
+def synchronize_copies() -> None:
+    """Waits until all captures so far are in the queue."""
+def delay_copies(milliseconds: int) -> None:
+    """For tests: keeps the copy stream busy that long."""
 def event_fd() -> int:
     """An eventfd that becomes readable when poll_events has something."""
 def stats_of(array: np.ndarray) -> dict[str, Any]:

@@ -158,6 +158,8 @@ void bind_hooks(nb::module_& m) {
         "handler(launch, instruction, reason, hook ids) is called at stops, on the launching thread. What it raises leaves flush().");
   m.def("poll_events", &poll_events, "limit"_a = 1000, "Takes finished hook results, oldest first.");
   m.def("event_fd", &events_fd, "A descriptor that is readable while poll_events has something.");
+  m.def("synchronize_copies", &synchronize_snapshots, nb::call_guard<nb::gil_scoped_release>(), "Waits until all captures so far are in the queue.");
+  m.def("delay_copies", &delay_snapshots, "milliseconds"_a, "For tests: keeps the copy stream busy that long.");
   m.def("stats_of", &stats_of, "array"_a, "The hooks' statistics of any array (uint16 is taken as bfloat16).");
 }
 

@@ -6,6 +6,10 @@
 
 #include "place.h"
 
+#if PY_VERSION_HEX < 0x030b0000
+#include <frameobject.h>  // where Python 3.10 declares PyFrame_GetBack
+#endif
+
 #if PY_VERSION_HEX >= 0x030c0000
 #define DVM_REQUEST_INDEX PyUnstable_Eval_RequestCodeExtraIndex
 #define DVM_GET_EXTRA PyUnstable_Code_GetExtra
@@ -99,7 +103,7 @@ int utf16_column(const std::string& text, int offset) {
   return static_cast<int>(text.size()) < offset ? offset + 1 : column;
 }
 
-uint32_t make_place(PyFrameObject* frame, PyCodeObject* code, int offset) {
+uint32_t make_place(PyFrameObject* frame, PyCodeObject* code, [[maybe_unused]] int offset) {
   auto* object = reinterpret_cast<PyObject*>(code);
   Place p;
   p.file = attribute(object, "co_filename");

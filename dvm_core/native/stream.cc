@@ -1,6 +1,7 @@
 #include "stream.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <thread>
@@ -170,6 +171,10 @@ void snapshot(Value value, HookEvent event, int64_t limit) {
     }
     queued_bytes.fetch_sub(bytes);
   });
+}
+
+void delay_snapshots(int milliseconds) {
+  copy_stream()->submit([milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); });
 }
 
 void synchronize_snapshots() { copy_stream()->synchronize(); }

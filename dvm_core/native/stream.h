@@ -43,6 +43,8 @@ inline constexpr int64_t kSnapshotTimeoutNs = 100'000'000, kSnapshotQueueBytes =
 void snapshot(Value value, HookEvent event, int64_t limit);
 // Waits until all snapshots so far are published.
 void synchronize_snapshots();
+// For tests: keeps the copy stream busy that long.
+void delay_snapshots(int milliseconds);
 
 // Elements of any strides to contiguous memory. Regions must not overlap.
 void copy_contiguous(void* to, const Value& from);

@@ -64,6 +64,7 @@ def stop_handler(handler) -> Iterator[None]:
 
 def drain() -> list[dict]:
     """The events that wait, none left behind."""
+    _core.synchronize_copies()
     events: list[dict] = []
     while more := _core.poll_events():
         events += more
