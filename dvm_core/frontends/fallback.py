@@ -112,7 +112,7 @@ def _adopt(c: Any, name: str, args: tuple, tensors: list[Tensor], results: Any) 
     """Makes the results inputs of the graph; if a gradient flows through the call, it becomes a foreign call of the tape."""
     found = results if isinstance(results, (tuple, list)) else (results,)
     found = [_own_memory(c, tensor) for tensor in found]
-    if c.gradients:
+    if c.gradients and not c.detaching:
         tensors = list({id(tensor): tensor for tensor in tensors}.values())  # x * x: one operand, whose gradient is the sum
         operands = [known(c, tensor) for tensor in tensors]
         if any(value >= 0 and _flows(c, value) for value in operands):

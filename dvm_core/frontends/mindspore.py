@@ -21,7 +21,7 @@ from .emit import COMPUTED, F32, FLOATS, is_view
 from .lowering import LOWER, Unlowerable, Whole
 from .names import line_of
 from .notices import notice
-from .tape import Input, Tape
+from .tape import DETACHED, Input, Tape
 
 _EXACT = 2.0 ** 53  # integers up to here survive as an immediate
 
@@ -50,6 +50,9 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.own: dict[int, int] = {}  # address -> value id of a result
         self.waiting: dict[int, tuple[int, Any]] = {}  # address -> (value id, array): handed out, not filled yet
         self.filled: dict[int, tuple[int, Any]] = {}
+        self.replaced: list[Any] = []  # old memory of tensors changed in place: what is pending, or a gradient, still reads it
+        self.detaching = 0  # under how many no_grad the code that runs is
+        self.aliases: set[int] = set()  # copies made for no_grad, which stand for what they are copies of
         self.masks = 0  # random masks drawn so far
         self.place = 0
         self.primitive: Any = None  # of the legacy op being lowered; it holds attributes
@@ -94,7 +97,10 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
 
     def value(self, tensor: Tensor) -> int:
         """The value of a tensor; one that was made elsewhere becomes an input."""
-        address = tensor._data_ptr()
+        try:
+            address = tensor._data_ptr()
+        except AttributeError:
+            raise Unlowerable(f"{type(tensor).__name__} where a tensor is expected") from None
         found = self.own.get(address)
         if found is not None:
             return found
@@ -172,6 +178,9 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         if value.__class__ is not int:
             return value
         graph = self.graph
+        if self.detaching and self.gradients and graph.dtype(value) in FLOATS:
+            self.aliases.add(copied := self.copy(value))
+            value = self.group(DETACHED, copied, (value,))
         array = _core.empty(graph.shape(value), graph.dtype(value))
         result = compat.from_numpy(array)
         address = result._data_ptr()
@@ -261,6 +270,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
             if any(old in self._bases(other) for other in living):
                 self.refuse(f"{what} changes a tensor another one is a view of; copy it first (h = h.copy())")
         self.untraceable = "it changes a tensor in place"
+        self.replaced.append(compat.same_memory(tensor))
         compat.replace_data(tensor, self.tensor(value))
 
     def living(self) -> list[int]:
@@ -272,7 +282,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         # What a value is a view of, and what that is a view of.
         found = []
         entry = self.entries[value]
-        while not isinstance(entry, Input) and is_view(entry[0]):
+        while not isinstance(entry, Input) and (is_view(entry[0]) or value in self.aliases):
             value = entry[1][0]
             entry = self.entries[value]
             found.append(value)
@@ -351,5 +361,11 @@ def _tensor_hook(tensor: Tensor) -> None:
         top.refuse("a hook on a tensor's gradient does not run inside a captured function; return the tensor and hook it outside")
 
 
+def _no_grad(change: int) -> None:
+    top = current()
+    if top is not None:
+        top.detaching = max(0, top.detaching + change)
+
+
 compat.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _cell_call, _function_call,
-                     _tensor_hook)
+                     _tensor_hook, _no_grad)

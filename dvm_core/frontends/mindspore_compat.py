@@ -172,6 +172,11 @@ def replace_data(tensor: Tensor, value: Tensor) -> None:
     tensor.assign_value_cpp(value)
 
 
+def same_memory(tensor: Tensor) -> Any:
+    """Another object over the tensor's memory, which keeps it when the tensor itself gets other memory."""
+    return Tensor.__mro__[1](tensor)
+
+
 def is_parameter(value: Any) -> bool:
     return isinstance(value, Parameter)
 
@@ -192,13 +197,14 @@ _READERS = ("asnumpy", "_item", "tolist", "get_bytes", "__str__", "__repr__", "_
 
 def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., Any], setitem: Callable[..., bool],
                   jit_call: Callable[[Any, tuple, dict], Any], cell_call: Callable[[Any, Any, tuple, dict], Any],
-                  function_call: Callable[[Any, tuple, dict], Any], tensor_hook: Callable[[Tensor], None]) -> None:
+                  function_call: Callable[[Any, tuple, dict], Any], tensor_hook: Callable[[Tensor], None],
+                  no_grad: Callable[[int], None]) -> None:
     """Puts the front end in the way of what MindSpore does not dispatch. Outside a capture each hook costs a call.
 
     before_read(tensor): before its values are read. getitem(tensor, index, original), setitem(tensor, index, value) -> handled.
     jit_call(executor, args, kwargs): instead of a ms.jit function. cell_call(original, cell, args, kwargs): instead of a cell with a
     gradient or backward hooks of its own. function_call(class, args, kwargs): instead of an autograd function. Each gives NotImplemented
-    for MindSpore's own way. tensor_hook(tensor): before a hook is put on a tensor's gradient.
+    for MindSpore's own way. tensor_hook(tensor): before a hook is put on a tensor's gradient. no_grad(1 or -1): one is entered or left.
     """
     for name in _READERS:
         _hook_reader(name, before_read)
@@ -208,6 +214,7 @@ def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., 
     _hook_cells(cell_call)
     _hook_functions(function_call)
     _hook_reader("register_hook", tensor_hook)
+    _hook_no_grad(no_grad)
 
 
 def _hook_reader(name: str, before_read: Callable[[Tensor], None]) -> None:
@@ -299,3 +306,26 @@ def _hook_functions(function_call: Callable[[Any, tuple, dict], Any]) -> None:
         return original(cls, *args, **kwargs) if result is NotImplemented else result
 
     AutogradFunction.apply = classmethod(apply)
+
+
+def _hook_no_grad(no_grad: Callable[[int], None]) -> None:
+    # A capture runs without MindSpore's gradients, so the flag alone does not say that the user switched them off.
+    def get() -> Any:
+        from mindspore.graph.api import _no_grad
+
+        return _no_grad, _no_grad.__enter__, _no_grad.__exit__
+
+    found = _optional("_no_grad (gradients switched off inside a captured function)", get)
+    if found is None:
+        return
+    context, original_enter, original_exit = found
+
+    def enter(self: Any) -> Any:
+        no_grad(1)
+        return original_enter(self)
+
+    def leave(self: Any, *error: Any) -> Any:
+        no_grad(-1)
+        return original_exit(self, *error)
+
+    context.__enter__, context.__exit__ = enter, leave

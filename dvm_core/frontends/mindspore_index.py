@@ -14,7 +14,7 @@ from . import capture as captures
 from .emit import BOOL, I32, I64
 from .grad import broadcast_shapes
 from .lowering import Unlowerable, unify
-from .mindspore_shapes import from_front
+from .mindspore_shapes import checked, from_front
 
 
 def _current() -> Any:
@@ -175,9 +175,13 @@ def _indices(c: Any, advanced: list[tuple[int, Any]]) -> list[tuple[int, int]]:
 
 def _flat(c: Any, indices: list[int], extents: tuple[int, ...]) -> int:
     # The number of the element in the merged axes.
-    flat = from_front(c, indices[0], extents[0])
-    for value, extent in zip(indices[1:], extents[1:], strict=True):
-        flat = c.add(c.mul(flat, float(extent)), from_front(c, value, extent))
+    along = [from_front(c, value, extent) for value, extent in zip(indices, extents, strict=True)]
+    flat = along[0]
+    for value, extent in zip(along[1:], extents[1:], strict=True):
+        flat = c.add(c.mul(flat, float(extent)), value)
+    if len(along) > 1:
+        for value, extent in zip(along, extents, strict=True):
+            flat = checked(c, flat, value, extent, math.prod(extents))
     return flat
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .emit import FLOATS
 from .lowering import Unlowerable, lowers, normal_axes, normal_axis, unify
+from .mindspore_ops import extremum
 
 # ---- matmul --------------------------------------------------------------------------------------------------------------------------
 
@@ -115,7 +116,7 @@ def _relu6(c: Any, x: Any) -> int:
 
 @lowers("Hardtanh")
 def _hardtanh(c: Any, x: Any, low: float = -1, high: float = 1) -> int:
-    return c.minimum(c.maximum(c.value(x), float(low)), float(high))
+    return extremum(c, "MINIMUM", extremum(c, "MAXIMUM", c.value(x), float(low)), float(high))
 
 
 @lowers("LeakyReLUExt")
@@ -132,7 +133,8 @@ def _elu(c: Any, x: Any, alpha: float = 1.0) -> int:
 
 
 def _softplus(c: Any, value: int) -> int:  # ln(1 + e^x) without overflow
-    return c.add(c.maximum(0.0, value), c.log(c.add(c.exp(c.neg(c.abs(value))), 1.0)))
+    soft = c.add(c.maximum(0.0, value), c.log(c.add(c.exp(c.neg(c.abs(value))), 1.0)))
+    return c.group("softplus", soft, (value,))  # the chain's own rules are wrong at 0, where both parts have a kink
 
 
 @lowers("Softplus")

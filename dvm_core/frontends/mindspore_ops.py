@@ -43,17 +43,35 @@ def _float_unary(opcode: int) -> Lowering:  # integers become float32 first
 
 
 LOWER.update({name: _binary(CODE[code]) for name, code in {
-    "Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Muls": "MUL", "Maximum": "MAXIMUM", "Minimum": "MINIMUM", "Equal": "EQUAL",
+    "Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Muls": "MUL", "Equal": "EQUAL",
     "NotEqual": "NOT_EQUAL", "Less": "LESS", "LessEqual": "LESS_EQUAL", "Greater": "GREATER", "GreaterEqual": "GREATER_EQUAL",
     "EqScalar": "EQUAL", "NeScalar": "NOT_EQUAL", "LessScalar": "LESS",
     "GreaterEqualScalar": "GREATER_EQUAL"}.items()})
 LOWER.update({name: _scaled(CODE[code]) for name, code in {
     "AddExt": "ADD", "SubExt": "SUB", "AddScalar": "ADD", "SubScalar": "SUB"}.items()})
 LOWER.update({name: _unary(CODE[code]) for name, code in {
-    "Neg": "NEG", "Abs": "ABS", "IsFinite": "IS_FINITE", "LogicalNot": "LOGICAL_NOT"}.items()})
+    "Neg": "NEG", "Abs": "ABS", "IsFinite": "IS_FINITE"}.items()})
 LOWER.update({name: _float_unary(CODE[code]) for name, code in {
     "Exp": "EXP", "Log": "LOG", "Sqrt": "SQRT", "Rsqrt": "RSQRT", "Reciprocal": "RECIPROCAL", "Tanh": "TANH", "Erf": "ERF", "Sin": "SIN",
     "Cos": "COS", "Sigmoid": "SIGMOID", "Floor": "FLOOR", "Ceil": "CEIL", "Trunc": "TRUNC"}.items()})
+
+
+def extremum(c: Any, name: str, a: Any, b: Any) -> int:
+    """The larger (MAXIMUM) or smaller (MINIMUM) of two operands; a gradient is shared where they are equal."""
+    if not c.gradients:
+        return c.binary(CODE[name], *unify(c, a, b))
+    a, b = unify(c, *unify(c, a, b), both=True)
+    return c.group("larger" if name == "MAXIMUM" else "smaller", c.binary(CODE[name], a, b), (a, b))
+
+
+@lowers("Maximum")
+def _maximum(c: Any, a: Any, b: Any) -> int:
+    return extremum(c, "MAXIMUM", c.operand(a), c.operand(b))
+
+
+@lowers("Minimum")
+def _minimum(c: Any, a: Any, b: Any) -> int:
+    return extremum(c, "MINIMUM", c.operand(a), c.operand(b))
 
 
 @lowers("Div", "Divs", "RealDiv")
@@ -110,6 +128,11 @@ def _is_nan(c: Any, a: Any) -> int:
 @lowers("IsInf")
 def _is_inf(c: Any, a: Any) -> int:
     return c.equal(c.abs(c.value(a)), math.inf)
+
+
+@lowers("LogicalNot")
+def _not(c: Any, a: Any) -> int:
+    return c.op(CODE["LOGICAL_NOT"], (c.cast(c.value(a), BOOL),))
 
 
 def _logical(opcode: int, only_bool: bool) -> Lowering:

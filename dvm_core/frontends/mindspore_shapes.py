@@ -218,6 +218,13 @@ def from_front(c: Any, index: int, extent: int) -> int:
     return c.select(c.less(index, 0.0), c.add(index, float(extent)), index)
 
 
+def checked(c: Any, number: int, index: int, extent: int, elements: int) -> int:
+    """The element's number in merged axes; of an index that does not fit its own axis a number that does not fit all `elements`."""
+    beyond = c.select(c.less(index, 0.0), c.sub(index, float(elements)), c.add(index, float(elements)))
+    fits = c.logical_and(c.greater_equal(index, 0.0), c.less(index, float(extent)))
+    return c.select(fits, number, beyond)
+
+
 @lowers("Gather")
 def _gather(c: Any, a: Any, index: Any, axis: Any, batch_dims: int = 0) -> int:
     if batch_dims or not isinstance(axis, int):
@@ -245,11 +252,14 @@ def _gather_elements(c: Any, a: Any, axis: int, index: Any) -> int:
     axis = normal_axis(axis, len(shape))
     c.check_range(index, where, shape[axis], "an index", negative=True)
     # Number of the element in the flattened tensor: the index along the axis, the position along the others.
-    flat = c.mul(c.cast(from_front(c, where, shape[axis]), I64), float(math.prod(shape[axis + 1:])))
+    along = c.cast(from_front(c, where, shape[axis]), I64)
+    flat = c.mul(along, float(math.prod(shape[axis + 1:])))
     for i in range(len(shape)):
         if i != axis and wanted[i] > 1:
             line = c.iota(tuple(extent if k == i else 1 for k, extent in enumerate(wanted)), i, I64)
             flat = c.add(flat, c.mul(line, float(math.prod(shape[i + 1:]))))
+    if len(shape) > 1 and c.entries[where].__class__ is tuple:
+        flat = checked(c, flat, along, shape[axis], math.prod(shape))
     return c.gather(c.reshape(value, (math.prod(shape),)), flat, 0)
 
 

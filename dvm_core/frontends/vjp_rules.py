@@ -204,7 +204,18 @@ def _take_at(e: Emitter, g: int, n: Node) -> int:
     return _where(e, e.equal(line, index if keepdims else e.reshape(index, kept)), g if keepdims else e.reshape(g, kept))
 
 
+def _shared(wins: str, other: bool) -> Formula:
+    # The larger (or smaller) operand gets the gradient, each of two equal ones half of it, as in MindSpore.
+    def formula(e: Emitter, g: int, n: Node) -> int:
+        mine, theirs = (n.b, n.a) if other else (n.a, n.b)
+        return _where(e, getattr(e, wins)(mine, theirs), e.select(e.equal(mine, theirs), e.mul(g, 0.5), g))
+    return formula
+
+
 GROUPS: dict[str, Rule] = {
+    "larger": (_shared("greater_equal", False), _shared("greater_equal", True)),
+    "smaller": (_shared("less_equal", False), _shared("less_equal", True)),
+    "softplus": (lambda e, g, n: e.mul(g, e.sigmoid(n.a)),),
     "softmax": (_softmax,),  # attrs: axes
     "log_softmax": (_log_softmax,),  # attrs: axes
     "layer_norm": (_layer_norm_x, lambda e, g, n: e.mul(g, n.saved[0]), lambda e, g, n: g),  # operands: x, scale or -1, shift or -1

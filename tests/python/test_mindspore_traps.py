@@ -422,3 +422,77 @@ def test_assigning_to_a_parameter_inside() -> None:
     for n in (1, 2, 3):
         np.testing.assert_allclose(captured(Tensor(A)).asnumpy(), A * n, rtol=1e-6)
         assert float(cell.calls) == n
+
+
+# ---- what was silently wrong once ------------------------------------------------------------------------------------------------------
+
+def test_assigning_to_elements_of_an_argument_reads_its_old_values() -> None:
+    def function(x: Any) -> Any:
+        x[0] = 0.0  # the argument's memory is let go here, and read when the program runs
+        return x * 2
+
+    for _ in range(5):
+        given = Tensor(np.full((300, 400), 3, np.float32)) + 1
+        result = dvm.jit(function)(given)
+        assert (result.asnumpy()[1:] == 8).all() and (given.asnumpy()[1:] == 4).all()
+        assert not result.asnumpy()[0].any() and not given.asnumpy()[0].any()
+
+
+def test_no_grad_inside_stops_the_gradient() -> None:
+    def function(x: Any) -> Any:
+        with ms._no_grad():
+            y = x * 2
+            z = ops.log1p(x)  # MindSpore runs it
+        return y * x + z + x[0, 0, 0]
+
+    x = Tensor(np.abs(A))
+    np.testing.assert_allclose(ms.grad(dvm.jit(function))(x).asnumpy(), ms.grad(function)(x).asnumpy(), rtol=1e-6)
+
+
+def test_write_into_a_view_under_no_grad_is_refused() -> None:
+    def function(x: Any) -> Any:
+        h = x * 2
+        with ms._no_grad():
+            h[0].copy_(h[1])
+        return h
+
+    with pytest.raises(dvm.UnsupportedError, match="view"):
+        value_and_gradient(function)
+
+
+TIES: dict[str, Callable[[Any], Any]] = {
+    "maximum": lambda x: ops.maximum(x, 1.0), "minimum": lambda x: ops.minimum(1.0, x), "maximum of tensors": lambda x: ops.maximum(x, x * x),
+    "clip": lambda x: ops.clip_by_value(x, 0.0, 1.0), "clamp": lambda x: ops.clamp(x, 0.0, 1.0), "hardtanh": lambda x: ops.hardtanh(x),
+    "relu": lambda x: ops.relu(x), "relu6": lambda x: ops.relu6(x * 6), "leaky relu": lambda x: ops.leaky_relu(x, 0.1),
+    "softplus": lambda x: ops.softplus(x), "logsigmoid": lambda x: ops.logsigmoid(x), "logaddexp": lambda x: ops.logaddexp(x, x * 0),
+    "binary cross entropy": lambda x: nn.BCEWithLogitsLoss(reduction="none")(x, Tensor(np.array([1, 0, 1, 1], np.float32))),
+}
+
+
+@pytest.mark.parametrize("name", TIES)
+def test_gradients_at_kinks_and_ties_are_mindspores(name: str) -> None:
+    function = TIES[name]
+    x = Tensor(np.array([0, 0, 1, -2], np.float32))
+    np.testing.assert_allclose(ms.grad(dvm.jit(function))(x).asnumpy(), ms.grad(function)(x).asnumpy(), rtol=1e-5)
+
+
+OUTSIDE: dict[str, Callable[[Any], Any]] = {  # each index fits the tensor, but not its own axis
+    "labels": lambda x: ops.cross_entropy(x, Tensor([5, 1, 0], ms.int32)),
+    "list": lambda x: x[[0, 1], [4, 1]],
+    "computed": lambda x: x[Tensor([0, 1]), (x[:2, 0] * 0 + 4).astype(ms.int64)],
+    "negative": lambda x: x[[2, 1], [-5, 1]],
+    "gather elements": lambda x: ops.gather_elements(x, 1, (x[:, :1] * 0 + 4).astype(ms.int64)),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_index_that_fits_only_the_flattened_tensor_is_an_error(name: str) -> None:
+    with pytest.raises(dvm.Error, match=r"test_mindspore_traps.py:\d+"):
+        dvm.jit(OUTSIDE[name])(Tensor(np.zeros((3, 4), np.float32)))
+
+
+def test_integers_and_numbers_in_logical_ops() -> None:
+    function = lambda x: (x & 3, x | 1, x ^ 2, ~x)  # noqa: E731
+    x = Tensor(np.arange(-6, 6).reshape(3, 4))
+    for ours, theirs in zip(dvm.jit(function)(x), function(x), strict=True):
+        assert ours.dtype == theirs.dtype and (ours.asnumpy() == theirs.asnumpy()).all()
