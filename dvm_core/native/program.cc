@@ -10,10 +10,12 @@
 namespace dvm {
 namespace {
 
-constexpr size_t kPrograms = 4096, kSegments = 4096, kTimes = 4096;
+constexpr size_t kPrograms = 4096, kTimes = 4096;
+constexpr int64_t kSegments = 8192;  // of all programs together
 
 std::atomic<int64_t> hits{0}, misses{0}, patches{0}, tile_elements{0};
-std::atomic<size_t> live_programs{0};
+std::atomic<int64_t> segments_held{0};
+std::atomic<uint64_t> uses{0};
 
 // The last compile times, in a ring.
 struct Times {
@@ -61,8 +63,16 @@ void put(std::vector<int64_t>& words, const SegmentRequest& r) {
   }
 }
 
-// Few programs may keep many shapes each; many programs fewer, so that all together stay some thousands.
-size_t segment_limit() { return std::clamp<size_t>(kSegments / std::max<size_t>(1, live_programs.load()), 4, 512); }
+// Drops the quarter that was not used for longest: shapes that come once must not pile up.
+void forget_old_segments() {
+  std::vector<uint64_t> ticks;
+  const std::vector<ProgramPtr> programs = all_programs();
+  for (const ProgramPtr& p : programs) p->list_uses(ticks);
+  if (ticks.empty()) return;
+  const auto cut = ticks.begin() + static_cast<std::ptrdiff_t>(ticks.size() / 4);
+  std::nth_element(ticks.begin(), cut, ticks.end());
+  for (const ProgramPtr& p : programs) p->forget_segments(*cut);
+}
 
 // Views that needed no area, and slots that took over their operand's bytes.
 int64_t avoided(const ProgramCode& code, const SegmentRequest& r, const SegmentView& seen) {
@@ -104,8 +114,8 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
     const auto found = segments_.find(words);
     if (found != segments_.end()) {
       if (counted) hits.fetch_add(1, std::memory_order_relaxed);
-      recent_.splice(recent_.begin(), recent_, found->second);
-      return found->second->second;
+      found->second->last_used.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      return found->second;
     }
   }
   // Not under the lock: another thread may compile the same meanwhile, and the later of the two is dropped.
@@ -120,17 +130,27 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
     misses.fetch_add(1, std::memory_order_relaxed);
     times().add(static_cast<double>(now_ns() - start) * 1e-3);
   }
-  std::lock_guard lock(mutex_);
-  const auto found = segments_.find(words);
-  if (found != segments_.end()) return found->second->second;
-  recent_.emplace_front(words, made);
-  segments_.emplace(std::move(words), recent_.begin());
-  while (recent_.size() > segment_limit()) {
-    segments_.erase(recent_.back().first);
-    recent_.pop_back();
+  made->last_used.store(uses.fetch_add(1) + 1);
+  {
+    std::lock_guard lock(mutex_);
+    const auto [at, added] = segments_.emplace(std::move(words), made);
+    if (!added) return at->second;
   }
+  if (segments_held.fetch_add(1) + 1 > kSegments) forget_old_segments();
   return made;
 }
+
+void Program::list_uses(std::vector<uint64_t>& ticks) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [key, segment] : segments_) ticks.push_back(segment->last_used.load());
+}
+
+void Program::forget_segments(uint64_t tick) {
+  std::lock_guard lock(mutex_);
+  segments_held.fetch_sub(static_cast<int64_t>(std::erase_if(segments_, [&](const auto& entry) { return entry.second->last_used.load() < tick; })));
+}
+
+Program::~Program() { segments_held.fetch_sub(static_cast<int64_t>(segments_.size())); }
 
 Program::Last Program::last() {
   std::lock_guard lock(mutex_);
@@ -209,7 +229,6 @@ ProgramPtr add_program(std::vector<uint32_t> key, std::shared_ptr<ProgramCode> c
     r.by_id.erase(oldest->id);
     r.recent.pop_back();
   }
-  live_programs.store(r.recent.size());
   return program;
 }
 

@@ -38,12 +38,14 @@ struct SegmentRequest {
 struct CompiledSegment {
   std::shared_ptr<Segment> segment;
   std::mutex running;
+  std::atomic<uint64_t> last_used{0};  // on the selector's clock
   int64_t copies_avoided = 0;  // per run: results written in place, views that are strides only
 };
 using SegmentPtr = std::shared_ptr<CompiledSegment>;
 
 class Program {
  public:
+  ~Program();
   Program(int64_t id, std::vector<uint32_t> key, std::shared_ptr<ProgramCode> code, bool backward);
 
   const int64_t id;
@@ -85,15 +87,16 @@ class Program {
   void clear_hook(int instruction, int kind, int64_t id);
   void clear_hooks();
 
+  // For the selector's bound: when each segment was last used; forgets those used before `tick`.
+  void list_uses(std::vector<uint64_t>& ticks);
+  void forget_segments(uint64_t tick);
+
  private:
   static void count_patches(int64_t n);
-  using Lru = std::list<std::pair<std::vector<int64_t>, SegmentPtr>>;
-
   std::mutex mutex_;
   std::shared_ptr<ProgramCode> code_;
   std::vector<int64_t> geometry_;
-  Lru recent_;  // front: used last
-  std::unordered_map<std::vector<int64_t>, Lru::iterator, WordsHash> segments_;
+  std::unordered_map<std::vector<int64_t>, SegmentPtr, WordsHash> segments_;
   Last last_;
   std::vector<Hook> hooks_;
   std::atomic<bool> hooked_{false};

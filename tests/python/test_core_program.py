@@ -221,3 +221,33 @@ def test_an_error_of_the_program_handler_leaves_flush():
     finally:
         _core.set_program_handler(None)
     mlp(3, line=150)
+
+
+def test_shapes_that_come_once_do_not_pile_up():
+    r_first = mlp(1, line=160)
+    for rows in range(2, 300):
+        mlp(rows, line=160)
+    count = Counters()
+    mlp(1, line=160)
+    assert count.selector_hits == 1
+    for i in range(30):  # 30 * 300 segments are more than the selector keeps
+        for rows in range(300):
+            r = Recorder("pile")
+            r.graph.flush((r.neg(r.input(np.empty((rows, 0), np.float32)), place=place(1000 + i)),))
+    count = Counters()
+    mlp(1, line=160)
+    assert (count.programs, count.selector_misses) == (0, 1)
+    assert r_first.program.launches == 301
+
+
+def test_programs_are_bounded():
+    def run(line):
+        r = Recorder("bounded")
+        return r.graph.flush((r.neg(r.input(arange(2)), place=place(line)),)).program.id
+    first = run(2000)
+    for line in range(2001, 2001 + 4096):
+        run(line)
+    assert len(_core.programs()) == 4096
+    with pytest.raises(_core.Error, match=f"no program {first}"):
+        _core.program(first)
+    assert run(2000) > first
