@@ -96,6 +96,11 @@ class Breakpoints:
         self._next += 1
         return self._next - 1
 
+    @property
+    def any_forward(self) -> bool:
+        """Whether debugpy has a line to stop at."""
+        return any(point.forward and not point.refused for points in self._files.values() for point in points.values())
+
     # ---- the client's list
     async def set_lines(self, arguments: Body) -> list[Message]:
         """`setBreakpoints`: replaces a file's list. Answers in the order asked, ids of unchanged lines kept."""
@@ -113,6 +118,7 @@ class Breakpoints:
         for point in before.values():
             if point.id not in kept:
                 self._by_id.pop(point.id, None)
+        self._session.tracing.look()
         # Both engines' requests leave in this order, without a wait between them; only the answers are waited for.
         python = self._ask_python(path, arguments, points)
         tensor = self._ask_agent()
@@ -193,6 +199,7 @@ class Breakpoints:
     def tell(self, agent: AgentPeer) -> None:
         """Everything in force, to an agent that has just connected. Changes in what is verified become events."""
         agent.send("filters", names=self.filters)
+        self._session.tracing.tell(agent, new=True)
         sent = self._send_lines(agent)
         if self.instructions:
             agent.send("instructionBreakpoints", items=self.instructions)
@@ -284,5 +291,6 @@ async def set_breakpoints(session: Session, arguments: Body) -> Body:
 
 @request("setFunctionBreakpoints", supportsFunctionBreakpoints=True)
 async def set_function_breakpoints(session: Session, arguments: Body) -> Body:
+    session.tracing.functions(arguments.get("breakpoints") or [])
     body: dict[str, Any] = await session.python.ask("setFunctionBreakpoints", arguments)
     return {"breakpoints": session.breakpoints.map_python(body.get("breakpoints") or [])}

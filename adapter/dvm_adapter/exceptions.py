@@ -33,6 +33,7 @@ async def set_exception_breakpoints(session: Session, arguments: Body) -> Body:
     known = {str(entry["filter"]) for entry in PYTHON_FILTERS}
     forwarded = {**arguments, "filters": [name for name in asked if name in known]}
     forwarded.pop("filterOptions", None)
+    session.tracing.filters(arguments, asked)
     python = session.python.request("setExceptionBreakpoints", forwarded)
     if session.has_agent:
         await session.tensors.ask("filters", names=session.breakpoints.filters)

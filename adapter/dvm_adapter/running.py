@@ -32,6 +32,7 @@ async def step_out(session: Session, arguments: Body) -> Body:
 
 @request("pause", runs=True)
 async def pause(session: Session, arguments: Body) -> Body:
+    session.tracing.pausing(True)
     return await session.python.ask("pause", arguments)
 
 

@@ -23,6 +23,7 @@ from .references import FIRST_LISTING, References
 from .registry import Declared, Needs, requests
 from .reload import Reloads
 from .stops import Stops
+from .tracing import Tracing
 from .watches import Watches
 
 families.load()
@@ -50,6 +51,7 @@ class Session:
         self.listing_numbers: dict[Any, int] = {}
         self.breakpoints = Breakpoints(self)
         self.stops = Stops(self)
+        self.tracing = Tracing(self)
         self.watches = Watches(self)
         self.reloads = Reloads(self)
         self.children = Children(self)

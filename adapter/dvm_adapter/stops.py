@@ -143,6 +143,7 @@ class Stops:
         for changed in session.breakpoints.verified_by_hit(body.get("hitBreakpointIds") or []):
             session.event("breakpoint", {"reason": "changed", "breakpoint": changed})
         self.current = stop
+        session.tracing.pausing(False)
         session.event("stopped", body)
         session.tensor_events.memory_hint()
 

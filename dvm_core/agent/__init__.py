@@ -68,6 +68,10 @@ def _after_fork() -> None:
     global _session, _lock
     _lock = threading.Lock()
     old, _session = _session, None
+    if old is not None:
+        from .tracing import TRACING
+
+        TRACING.forked()
     if old is not None and not old.connection.closed:
         old.connection.abandon()
         old.end()

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core, devices
 from ..frontends import capture, notices, reloadable
 from ..hotreload import SourceBook
-from . import breakpoints, commands, memory, programs, python_stop, reload, tensors, watches  # noqa: F401 - each declares its commands
+from . import breakpoints, commands, memory, programs, python_stop, reload, tensors, tracing, watches  # noqa: F401 - each declares commands
 from .commands import Answer, Arguments, CommandError, command
 from .connection import TICK, Connection, hidden_thread
 from .places import LIBRARIES, Texts
@@ -39,6 +39,7 @@ class Session:
         self._last_tick = 0.0
         self._last_launches = -1
         self._prepared = False
+        self._tracing_known = True
 
     # ---- life --------------------------------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -63,6 +64,7 @@ class Session:
         _core.set_stop_handler(None)
         _core.clear_hooks()
         _core.memory_log(False)
+        tracing.TRACING.leave()
         notices.remove_sink(self._notice_sink)
 
     # ---- for the parts -----------------------------------------------------------------------------------------------------------------
@@ -139,6 +141,7 @@ class Session:
         if python_stop.attached() != self._prepared:
             self._prepared = not self._prepared
             self._prepare_python()
+        self.look_at_tracing()
         launches = _core.stats()["launches"]
         if launches != self._last_launches:
             self._last_launches = launches
@@ -149,6 +152,15 @@ class Session:
             python_stop.prepare()
         except python_stop.Incompatible as error:
             self.notice(str(error), category="error")
+
+    def look_at_tracing(self) -> None:
+        """Python is traced while that is needed, and not else."""
+        if self._tracing_known:
+            try:
+                tracing.TRACING.look()
+            except python_stop.Incompatible as error:
+                self._tracing_known = False
+                self.notice(f"Python stays traced, which slows its calls: {error}", category="error")
 
 
 @command("configure")

@@ -13,6 +13,7 @@ from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .evaluate import Refused, evaluate
 from .lookup import Names
 from .places import Place, place, user_frame
+from .tracing import TRACING
 from .views import CaptureView, LaunchView
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Stops:
         try:
             with capture.set_aside():
                 if stop.joined and top is not None:
+                    TRACING.turn_on()
                     python_stop.suspend_here(top)
                 else:
                     stop.released.wait()
@@ -162,6 +164,7 @@ class Stops:
         frame = user_frame(sys._current_frames().get(ident))
         captures = self._session.captures(ident)
         self.python_paused = ident
+        TRACING.turn_on()
         if self.current is not None and self.current.thread == ident and self.current.launch is not None:
             return self.frame(self.current)
         if frame is None or not captures:
