@@ -42,11 +42,12 @@ function show({ tensor, slice, reason, history, step, lastStats }: TensorMessage
   if (values) choosePlane();
 }
 
-/** Another shape: the last two axes, the first index of the others, and controls to change that. */
+/** Another shape: of the same rank (a batch of another size) what was chosen stays; else the last two axes, the first index of the others. */
 function newShape(now: number[]): void {
+  const sameRank = shape?.length === now.length;
   shape = now;
-  axes = defaultAxes(now.length);
-  indices = now.map(() => 0);
+  axes = sameRank ? axes : defaultAxes(now.length);
+  indices = now.map((n, i) => (sameRank ? Math.min(indices[i] ?? 0, Math.max(0, n - 1)) : 0));
   drawControls();
 }
 

@@ -31,7 +31,8 @@ const wb = await openWorkbench({ dir, url: srv.url, width: 1500, height: 940 }).
 async function station(name, work) {
   await work();
   await wb.screenshot(path.join(shots, `${String(stations.length + 1).padStart(2, '0')}-${name.replaceAll(' ', '-')}.png`));
-  stations.push(`${name} ${((Date.now() - last) / 1000).toFixed(1)} s`);
+  stations.push(name);
+  console.log(`ok ${name} (${((Date.now() - last) / 1000).toFixed(1)} s)`);
   last = Date.now();
 }
 
@@ -43,6 +44,15 @@ const watchView = wb.page.locator('.pane').filter({ has: wb.page.locator('.pane-
 const watchRow = (name) => watchView.locator(`.monaco-list-row[aria-label^="${name},"]`).first();
 const statusItem = (pattern) =>
   until(`status bar ${pattern}`, async () => (await wb.statusBar()).find((s) => pattern.test(s)), 30000);
+
+const painted = (page) =>
+  page.evaluate(() => {
+    const map = document.getElementById('map');
+    return map
+      .getContext('2d')
+      .getImageData(0, 0, map.width, map.height)
+      .data.some((v) => v);
+  });
 
 try {
   await station('breakpoint in the gutter', async () => {
@@ -109,14 +119,7 @@ try {
     const page = await wb.webview('Tensor scores');
     await page.locator('td').first().waitFor();
     await page.locator('#scale:has-text("8 × 8")').waitFor({ timeout: 10_000 });
-    const painted = await page.evaluate(() => {
-      const map = document.getElementById('map');
-      return map
-        .getContext('2d')
-        .getImageData(0, 0, map.width, map.height)
-        .data.some((v) => v);
-    });
-    assert.ok(painted, 'the heat map is empty');
+    assert.ok(await painted(page), 'the heat map is empty');
   });
   await wb.command('View: Close Editor');
 
@@ -150,6 +153,17 @@ try {
     await until('the watch to follow', async () => /step [\d,]{2,}/.test(await watchRow('scores').innerText()), 30_000);
   });
 
+  await station('tensor page while running', async () => {
+    await watchRow('scores').hover();
+    await watchRow('scores').locator('[aria-label="Show Tensor"]').first().click();
+    const page = await wb.webview('Tensor scores');
+    const step = () => page.locator('#pastTitle').innerText();
+    const first = await until('history', async () => (/step \d/.test(await step()) ? step() : undefined));
+    await until('the history to go on', async () => (await step()) !== first);
+    await until('live values in the heat map', () => painted(page));
+  });
+  await wb.command('View: Close Editor');
+
   await station('hot reload', async () => {
     // Past the warm-up, or the edited branch of the schedule would not be in use.
     const edited = lineOf(TRAIN, 'return PEAK * (0.1');
@@ -180,10 +194,8 @@ try {
     await wb.waitEnded(240_000);
   });
   assert.deepEqual(wb.extensionErrors(), []);
-  console.log(stations.map((s) => `ok ${s}`).join('\n'));
   console.log(`workbench: ${stations.length} stations passed`);
 } catch (error) {
-  console.log(stations.map((s) => `ok ${s}`).join('\n'));
   console.log(`not ok station ${stations.length + 1}\n${error.stack}`);
   await wb.screenshot(path.join(shots, 'failure.png')).catch(() => {});
   fs.writeFileSync(path.join(shots, 'console.log'), wb.console.join('\n'));
