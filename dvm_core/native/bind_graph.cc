@@ -13,8 +13,7 @@ int64_t graph_input(Graph& g, nb::handle pointer, nb::handle shape, int dtype, n
   Dims steps;
   if (!strides.is_none()) {
     steps = to_dims(strides, "input: strides");
-    if (steps.rank != dims.rank)
-      throw UserError("input: " + std::to_string(steps.rank) + " strides for shape " + shape_text(dims));
+    if (steps.rank != dims.rank) throw UserError("input: " + std::to_string(steps.rank) + " strides for shape " + shape_text(dims));
   }
   const auto address = static_cast<uintptr_t>(PyLong_AsUnsignedLongLong(pointer.ptr()));
   if (PyErr_Occurred()) throw nb::python_error();
@@ -84,25 +83,34 @@ void bind_graph(nb::module_& m) {
            "An operand in memory, strides in elements. Returns its value id. Error for a bad shape, dtype or address.")
       .def("op", &graph_op, "opcode"_a, "operands"_a, "attrs"_a = no_items, "shape"_a.none() = nb::none(), "dtype"_a = 0, "imms"_a = no_items, "place"_a = 0,
            "name"_a = nb::str(""), "Records one instruction and returns the id of its result. Error if the operands do not fit.")
-      .def("shape", [](Graph& g, int64_t v) { return from_dims(g.node(v).instr.shape); }, "value"_a)
-      .def("dtype", [](Graph& g, int64_t v) { return static_cast<int>(g.node(v).instr.dtype); }, "value"_a)
-      .def("place", [](Graph& g, int64_t v) { return g.node(v).instr.place; }, "value"_a)
-      .def("opcode", [](Graph& g, int64_t v) { return static_cast<int>(g.node(v).instr.op); }, "value"_a, "0 for an input.")
-      .def("operands", [](Graph& g, int64_t v) { return from_ints(g.node(v).instr.operands); }, "value"_a)
-      .def("attrs", [](Graph& g, int64_t v) { return from_ints(g.node(v).instr.attrs); }, "value"_a)
-      .def("imms",
-           [](Graph& g, int64_t v) {
-             nb::list imms;
-             for (const Imm& imm : g.node(v).instr.imms) imms.append(from_imm(imm));
-             return nb::tuple(imms);
-           },
-           "value"_a)
+      .def(
+          "shape", [](Graph& g, int64_t v) { return from_dims(g.node(v).instr.shape); }, "value"_a)
+      .def(
+          "dtype", [](Graph& g, int64_t v) { return static_cast<int>(g.node(v).instr.dtype); }, "value"_a)
+      .def(
+          "place", [](Graph& g, int64_t v) { return g.node(v).instr.place; }, "value"_a)
+      .def(
+          "opcode", [](Graph& g, int64_t v) { return static_cast<int>(g.node(v).instr.op); }, "value"_a, "0 for an input.")
+      .def(
+          "operands", [](Graph& g, int64_t v) { return from_ints(g.node(v).instr.operands); }, "value"_a)
+      .def(
+          "attrs", [](Graph& g, int64_t v) { return from_ints(g.node(v).instr.attrs); }, "value"_a)
+      .def(
+          "imms",
+          [](Graph& g, int64_t v) {
+            nb::list imms;
+            for (const Imm& imm : g.node(v).instr.imms) imms.append(from_imm(imm));
+            return nb::tuple(imms);
+          },
+          "value"_a)
       .def("set_name", &Graph::set_name, "value"_a, "name"_a)
       .def("pending", &Graph::pending, "Instructions recorded and not yet flushed.")
       .def("size", &Graph::size, "Values so far, inputs and results.")
-      .def("in_memory", [](Graph& g, int64_t v) { return g.node(v).memory.data != nullptr; }, "value"_a)
-      .def("array", [](Graph& g, int64_t v) { return to_array(g.node(v).memory, g.node(v).lease); }, "value"_a,
-           "A read-only view of a value in memory, else None.")
+      .def(
+          "in_memory", [](Graph& g, int64_t v) { return g.node(v).memory.data != nullptr; }, "value"_a)
+      .def(
+          "array", [](Graph& g, int64_t v) { return to_array(g.node(v).memory, g.node(v).lease); }, "value"_a,
+          "A read-only view of a value in memory, else None.")
       .def("flush", &graph_flush, "keep"_a = no_items, "outputs"_a = no_items,
            "Runs all pending instructions. keep: values that must be in memory afterwards; outputs: (value, address) pairs written there.")
       .def("release", [](Graph& g, const std::vector<int64_t>& values) { g.release(values); }, "values"_a, "Forgets the memory of these values.");

@@ -148,14 +148,19 @@ void bind_hooks(nb::module_& m) {
   m.def(
       "clear_hook", [](int64_t program, int instruction, int kind, int64_t hook) { program_by_id(program)->clear_hook(instruction, kind, hook); }, "program"_a,
       "instruction"_a, "kind"_a, "hook"_a, "Removes a hook; one that is not set is no error.");
-  m.def("clear_hooks", [] {
-    for (const ProgramPtr& p : all_programs()) p->clear_hooks();
-  }, "Removes all hooks of all programs.");
+  m.def(
+      "clear_hooks",
+      [] {
+        for (const ProgramPtr& p : all_programs()) p->clear_hooks();
+      },
+      "Removes all hooks of all programs.");
   m.def("set_check", &set_check_mask, "mask"_a, "HOOK_CHECK on every float instruction of every program (bit 0 NaN, bit 1 Inf; 0 = off).");
-  m.def("set_program_handler", [](nb::handle h) { set_handler(on_program, h, "set_program_handler"); }, "handler"_a.none(),
-        "Called with each new program, on the capturing thread, before its first launch.");
-  m.def("set_stop_handler", [](nb::handle h) { set_handler(on_stop, h, "set_stop_handler"); }, "handler"_a.none(),
-        "handler(launch, instruction, reason, hook ids) is called at stops, on the launching thread. What it raises leaves flush().");
+  m.def(
+      "set_program_handler", [](nb::handle h) { set_handler(on_program, h, "set_program_handler"); }, "handler"_a.none(),
+      "Called with each new program, on the capturing thread, before its first launch.");
+  m.def(
+      "set_stop_handler", [](nb::handle h) { set_handler(on_stop, h, "set_stop_handler"); }, "handler"_a.none(),
+      "handler(launch, instruction, reason, hook ids) is called at stops, on the launching thread. What it raises leaves flush().");
   m.def("poll_events", &poll_events, "limit"_a = 1000, "Takes finished hook results, oldest first.");
   m.def("event_fd", &events_fd, "A descriptor that is readable while poll_events has something.");
   m.def("synchronize_copies", &synchronize_snapshots, nb::call_guard<nb::gil_scoped_release>(), "Waits until all captures so far are in the queue.");

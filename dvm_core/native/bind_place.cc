@@ -22,11 +22,13 @@ void bind_places(nb::module_& m) {
         return nb::make_tuple(p.file, p.line, p.end_line, p.column, p.end_column, p.function, p.backward);
       },
       "place"_a, "(file, line, end line, column, end column, function, backward) of a place. IndexError for an unknown id.");
-  m.def("backward_place", [](int64_t id) { return id == 0 ? 0u : backward_place(place_id(id) ? place_id(id) : UINT32_MAX); }, "place"_a,
-        "The same place, marked backward.");
+  m.def(
+      "backward_place", [](int64_t id) { return id == 0 ? 0u : backward_place(place_id(id) ? place_id(id) : UINT32_MAX); }, "place"_a,
+      "The same place, marked backward.");
   m.def("set_library_prefixes", &set_library_prefixes, "prefixes"_a, "Files under these prefixes are no user code; user_place walks past them.");
-  m.def("user_place", [](int depth) { return user_place(depth); }, "frame_depth"_a = 0,
-        "The place of this thread's innermost Python frame in user code, 0 if there is none.");
+  m.def(
+      "user_place", [](int depth) { return user_place(depth); }, "frame_depth"_a = 0,
+      "The place of this thread's innermost Python frame in user code, 0 if there is none.");
 }
 
 }  // namespace dvm

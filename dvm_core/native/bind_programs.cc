@@ -87,7 +87,8 @@ void bind_views(nb::module_& m) {
       .def_ro("index", &InstructionInfo::index)
       .def_prop_ro("opcode", [](const InstructionInfo& i) { return static_cast<int>(i.instr.op); })
       .def_prop_ro("name", [](const InstructionInfo& i) { return op_name(i.instr.op); })
-      .def_prop_ro("operands", [](const InstructionInfo& i) { return from_ints(i.instr.operands); }, "Local ids, -1 = immediate.")
+      .def_prop_ro(
+          "operands", [](const InstructionInfo& i) { return from_ints(i.instr.operands); }, "Local ids, -1 = immediate.")
       .def_prop_ro("attrs", [](const InstructionInfo& i) { return from_ints(i.instr.attrs); })
       .def_prop_ro("imms",
                    [](const InstructionInfo& i) {
@@ -108,9 +109,11 @@ void bind_views(nb::module_& m) {
       });
   nb::class_<AreaView>(m, "Area", "Instructions fused into one tile program.")
       .def_ro("index", &AreaView::index)
-      .def_prop_ro("kind", [](const AreaView& a) { return a.info.kind; }, "vector, cube (matmul with what follows), move or reduce.")
+      .def_prop_ro(
+          "kind", [](const AreaView& a) { return a.info.kind; }, "vector, cube (matmul with what follows), move or reduce.")
       .def_prop_ro("instructions", [](const AreaView& a) { return from_ints(a.info.instrs); })
-      .def_prop_ro("cut_reason", [](const AreaView& a) { return a.info.cut_reason; }, "Why the area could not grow further, in words.")
+      .def_prop_ro(
+          "cut_reason", [](const AreaView& a) { return a.info.cut_reason; }, "Why the area could not grow further, in words.")
       .def_prop_ro("tiles", [](const AreaView& a) { return a.info.tiles; })
       .def_prop_ro("tile_rows", [](const AreaView& a) { return a.info.tile_rows; })
       .def_prop_ro("tile_cols", [](const AreaView& a) { return a.info.tile_cols; })
@@ -129,14 +132,17 @@ void bind_programs(nb::module_& m) {
       .def_prop_ro("input_count", [](Program& p) { return p.code()->inputs.size(); })
       .def_prop_ro("instructions", &instructions_of, "With the shapes and immediates of the last launch.")
       .def_prop_ro("input_shapes", &input_shapes, "(shape, dtype) of each input at the last launch.")
-      .def_prop_ro("areas", [](Program& p) { return areas_of(p.last().segments); }, "How the last launch was fused, hooks included.")
-      .def("fused_areas", [](Program& p) { return areas_of({p.unhooked()}); }, "How it is fused with no hooks at the last shapes.")
-      .def("tile_text",
-           [](Program& p, int64_t area) {
-             const auto [segment, number] = find_area(p, area);
-             return tile_text(*segment->segment, number);
-           },
-           "area"_a, "Disassembly of an area's tile code, one instruction a line, each ending in `; %<instruction index>`.")
+      .def_prop_ro(
+          "areas", [](Program& p) { return areas_of(p.last().segments); }, "How the last launch was fused, hooks included.")
+      .def(
+          "fused_areas", [](Program& p) { return areas_of({p.unhooked()}); }, "How it is fused with no hooks at the last shapes.")
+      .def(
+          "tile_text",
+          [](Program& p, int64_t area) {
+            const auto [segment, number] = find_area(p, area);
+            return tile_text(*segment->segment, number);
+          },
+          "area"_a, "Disassembly of an area's tile code, one instruction a line, each ending in `; %<instruction index>`.")
       .def("tile_words", &words_of, "area"_a, "The area's tile code, 64-bit words in this machine's byte order.")
       .def("kept", &kept_of, "Local ids in memory after the last launch.");
 

@@ -52,9 +52,7 @@ class Ranges {
 };
 
 // By bits: -0 is not 0 (1 / x tells them apart), and NaN is NaN.
-bool same_imm(const Imm& a, const Imm& b) {
-  return std::bit_cast<uint64_t>(a.f) == std::bit_cast<uint64_t>(b.f) && a.i == b.i && a.is_int == b.is_int;
-}
+bool same_imm(const Imm& a, const Imm& b) { return std::bit_cast<uint64_t>(a.f) == std::bit_cast<uint64_t>(b.f) && a.i == b.i && a.is_int == b.is_int; }
 
 }  // namespace
 
@@ -118,7 +116,8 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
     const Instr& instr = node(id).instr;
     if (!to && instr.shape.size() > 0) throw UserError("flush(outputs): value " + id_text(id) + " goes to address 0", instr.place);
     if (reinterpret_cast<uintptr_t>(to) % static_cast<uintptr_t>(item_size(instr.dtype)) && instr.shape.size() > 0)
-      throw UserError("flush(outputs): the memory for value " + id_text(id) + " " + type_text(instr.dtype, instr.shape) + " is not aligned to its items", instr.place);
+      throw UserError("flush(outputs): the memory for value " + id_text(id) + " " + type_text(instr.dtype, instr.shape) + " is not aligned to its items",
+                      instr.place);
   }
 
   Flush f;
@@ -238,7 +237,8 @@ void Graph::release(const std::vector<int64_t>& ids) {
   for (const int64_t id : ids) {
     Node& n = node(id);
     // Pending instructions still read it: their launch needs the memory.
-    if (n.slot_flush == flush_number_ && !pending_.empty()) throw UserError("release: value " + id_text(id) + " is an operand of pending instructions; flush first", n.instr.place);
+    if (n.slot_flush == flush_number_ && !pending_.empty())
+      throw UserError("release: value " + id_text(id) + " is an operand of pending instructions; flush first", n.instr.place);
     release(n);
   }
 }

@@ -118,9 +118,11 @@ int64_t Graph::record(bool shape_given) {
       types_.push_back({DType::kNone, nullptr});
       continue;
     }
-    if (operand < 0 || operand >= size()) throw UserError(std::string(op_name(draft_.op)) + ": no value " + id_text(operand) + " in graph " + name, draft_.place);
+    if (operand < 0 || operand >= size())
+      throw UserError(std::string(op_name(draft_.op)) + ": no value " + id_text(operand) + " in graph " + name, draft_.place);
     const Node& o = nodes_[static_cast<size_t>(operand)];
-    if (gone(o)) throw UserError(std::string(op_name(draft_.op)) + ": value " + gone_text(operand, o) + "; keep it in the flush that computes it", draft_.place);
+    if (gone(o))
+      throw UserError(std::string(op_name(draft_.op)) + ": value " + gone_text(operand, o) + "; keep it in the flush that computes it", draft_.place);
     types_.push_back({o.instr.dtype, &o.instr.shape});
   }
   infer(draft_, types_);

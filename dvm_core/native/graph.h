@@ -38,7 +38,10 @@ class Graph {
   struct Flush {
     std::shared_ptr<Launch> launch;
     std::vector<std::pair<int32_t, int32_t>> kept;           // node, local id: in memory after the run
-    struct Copy { int32_t node; void* to; };
+    struct Copy {
+      int32_t node;
+      void* to;
+    };
     std::vector<Copy> copies;                                // done by finish()
     bool small = false;                                      // a few microseconds of work
   };
@@ -52,7 +55,7 @@ class Graph {
   std::shared_ptr<ProgramCode> make_code() const;
   int64_t patch(ProgramCode& code) const;
   int32_t local(int32_t id) const;
-  
+
   void reset();
   void release(Node& node);
 

@@ -25,12 +25,10 @@ struct Context {
     return static_cast<int>(value);
   }
   void attr_count(size_t n, const char* what) const {
-    if (instr.attrs.size() != n)
-      fail("takes " + std::to_string(n) + " attributes (" + what + "), got " + std::to_string(instr.attrs.size()));
+    if (instr.attrs.size() != n) fail("takes " + std::to_string(n) + " attributes (" + what + "), got " + std::to_string(instr.attrs.size()));
   }
   void imm_count(size_t n, const char* what) const {
-    if (instr.imms.size() != n)
-      fail("takes " + std::to_string(n) + " immediates (" + what + "), got " + std::to_string(instr.imms.size()));
+    if (instr.imms.size() != n) fail("takes " + std::to_string(n) + " immediates (" + what + "), got " + std::to_string(instr.imms.size()));
   }
   void result_dtype() const {
     if (!item_size(instr.dtype)) fail("needs a result dtype, got code " + std::to_string(static_cast<int>(instr.dtype)));
@@ -85,8 +83,7 @@ void infer_binary(const Context& c) {
   if (imm_a && imm_b) c.fail("both operands are immediates");
   c.imm_count(imm_a || imm_b ? 1 : 0, "the side that is no tensor");
   const size_t first = imm_a ? 1 : 0;
-  if (!imm_a && !imm_b && c.in[0].dtype != c.in[1].dtype)
-    c.fail("operands differ in dtype: " + c.type(0) + " and " + c.type(1) + "; cast one of them");
+  if (!imm_a && !imm_b && c.in[0].dtype != c.in[1].dtype) c.fail("operands differ in dtype: " + c.type(0) + " and " + c.type(1) + "; cast one of them");
   c.supported(kernels().binary[static_cast<size_t>(c.instr.op)], c.in[first].dtype, first);
   Dims shape = c.shape(first);
   if (!imm_a && !imm_b) broadcast_into(c, shape, c.shape(1));
@@ -155,8 +152,8 @@ void check_range(const Context& c, int axis, int64_t size, int64_t start, int64_
   const bool starts = start >= 0 && start < size;
   const int64_t more = !starts ? -1 : step == 0 ? INT64_MAX : step > 0 ? (size - 1 - start) / step : -(start / step);
   if (more < extent - 1)
-    c.fail("start " + std::to_string(start) + ", step " + std::to_string(step) + ", extent " + std::to_string(extent) + " leaves axis " +
-           std::to_string(axis) + " of extent " + std::to_string(size));
+    c.fail("start " + std::to_string(start) + ", step " + std::to_string(step) + ", extent " + std::to_string(extent) + " leaves axis " + std::to_string(axis) +
+           " of extent " + std::to_string(size));
 }
 
 void infer_view(const Context& c) {
@@ -249,7 +246,8 @@ void infer_scatter_add(const Context& c) {
   const int axis = c.axis(c.instr.attrs[0], c.instr.shape.rank);
   const Dims wanted = taken(c, c.instr.shape, axis, c.shape(1));
   if (!(c.shape(0) == wanted))
-    c.fail("adding at " + c.type(1) + " along axis " + std::to_string(axis) + " of " + shape_text(c.instr.shape) + " takes " + shape_text(wanted) + ", got " + c.type(0));
+    c.fail("adding at " + c.type(1) + " along axis " + std::to_string(axis) + " of " + shape_text(c.instr.shape) + " takes " + shape_text(wanted) + ", got " +
+           c.type(0));
 }
 
 void infer_one_hot(const Context& c) {

@@ -50,7 +50,9 @@ MemoryStats memory_stats();
 // Copies the core made of whole tensors, and those it avoided by handing out a view or writing in place; for stats().
 void count_copy(int64_t bytes);
 void count_copy_avoided(int64_t times = 1);
-struct CopyStats { int64_t bytes_copied = 0, copies = 0, copies_avoided = 0; };
+struct CopyStats {
+  int64_t bytes_copied = 0, copies = 0, copies_avoided = 0;
+};
 CopyStats copy_stats();
 
 // ---- the memory log: off, it costs one relaxed load ---------------------------------------------------------------------------

@@ -19,7 +19,9 @@ struct Log {
   std::deque<BufferEvent> events;
   int64_t first = 0;  // id of events.front()
   std::unordered_map<uintptr_t, uint32_t> handed_out;  // per address, how often
-  struct External { int64_t id, bytes, users; };
+  struct External {
+    int64_t id, bytes, users;
+  };
   std::unordered_map<uintptr_t, External> externals;   // the framework's buffers that are live, by address
 
   int64_t add(BufferEvent e) {
@@ -74,9 +76,7 @@ BufferEvent make_event(const void* address, int64_t bytes, const BufferTag& tag)
 
 }  // namespace
 
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Switching on starts a new log; ids go on counting so that a reader's `since` stays valid.
 void memory_log(bool enable) {

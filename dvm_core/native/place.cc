@@ -37,8 +37,7 @@ uint32_t intern_place(const Place& place) {
 
 const Place& place_at(uint32_t id) {
   Table& t = table();
-  if (id == 0 || id >= t.places.size())
-    throw std::out_of_range("no place " + std::to_string(id) + "; ids are 1.." + std::to_string(t.places.size() - 1));
+  if (id == 0 || id >= t.places.size()) throw std::out_of_range("no place " + std::to_string(id) + "; ids are 1.." + std::to_string(t.places.size() - 1));
   return t.places[id];
 }
 

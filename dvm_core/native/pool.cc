@@ -32,9 +32,7 @@ void pause() {
 #endif
 }
 
-int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+int64_t now() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::vector<int> usable_cpus() {
   std::vector<int> cpus;

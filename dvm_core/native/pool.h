@@ -21,8 +21,8 @@ template <class F>
 void parallel_for(int64_t units, F&& fn, int64_t cost_ns = 0) {
   using Fn = std::remove_reference_t<F>;
   parallel_for(
-      units, [](void* context, int64_t unit, int worker) { (*static_cast<Fn*>(context))(unit, worker); },
-      const_cast<void*>(static_cast<const void*>(&fn)), cost_ns);
+      units, [](void* context, int64_t unit, int worker) { (*static_cast<Fn*>(context))(unit, worker); }, const_cast<void*>(static_cast<const void*>(&fn)),
+      cost_ns);
 }
 
 // Memory of the calling thread, 128-byte aligned, at least `bytes`; the same block (contents undefined) at every call until it must grow.

@@ -147,9 +147,7 @@ void snapshot(Value value, HookEvent event, int64_t limit) {
     try {
       e.data.resize(static_cast<size_t>(n));
       copy_contiguous(e.data.data(), v);
-    } catch (const std::bad_alloc&) {
-      e.placeholder = "no memory for " + std::to_string(n) + " bytes";
-    }
+    } catch (const std::bad_alloc&) { e.placeholder = "no memory for " + std::to_string(n) + " bytes"; }
   };
   if (!value.owner) {
     // The caller's memory may be written again as soon as the launch returns: it is copied here, and limit bounds the time.

@@ -73,7 +73,8 @@ def test_statistics_of_every_instruction_are_numpys_and_change_no_bit(reference)
     launch, hooked_loss, hooked_grad = regression()
     assert np.array_equal(hooked_loss, loss) and np.array_equal(hooked_grad, grad)
     events = drain()
-    assert [(e["kind"], e["hook"], e["instruction"], e["launch"]) for e in events] == [("stats", 100 + i, i, launch.number) for i in range(8)]
+    found = [(e["kind"], e["hook"], e["instruction"], e["launch"]) for e in events]
+    assert found == [("stats", 100 + i, i, launch.number) for i in range(8)]
     for e in events:
         assert e["shape"] == values[e["instruction"]].shape and e["program"] == program.id
         assert_stats(e["stats"], values[e["instruction"]])
@@ -194,8 +195,9 @@ def test_statistics_of_views_moves_and_constants():
 
 
 @pytest.mark.parametrize("array", [
-    np.array([], np.float32), np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1e30], np.float32), arange(9, 9)[::2, ::-3],
-    np.arange(10, dtype=np.int64), np.array([True, False, True]), RNG.standard_normal(10_000), np.float16([1, 2, 65504]), np.int8([-128, 127])])
+    np.array([], np.float32), np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1e30], np.float32),
+    arange(9, 9)[::2, ::-3], np.arange(10, dtype=np.int64), np.array([True, False, True]), RNG.standard_normal(10_000),
+    np.float16([1, 2, 65504]), np.int8([-128, 127])])
 def test_stats_of_any_array(array):
     assert_stats(_core.stats_of(array), array)
 
