@@ -20,9 +20,15 @@ def _debugpy() -> Any:
 
 
 def listen(address: tuple[str, int] | int = ("127.0.0.1", 5678)) -> tuple[str, int]:
-    """Opens a port for an attach configuration with "connect". Gives the (host, port) it listens on; port 0 picks one. Once per process."""
+    """Opens a port for an attach configuration with "connect". Gives the (host, port) it listens on; port 0 picks one. Once per process.
+
+    The program runs at full speed until a debugger attaches, and after it has gone."""
+    from .tracing import TRACING
+
     remember_sources()
-    return _debugpy().listen(address)
+    listening: tuple[str, int] = _debugpy().listen(address)
+    TRACING.settle()
+    return listening
 
 
 def wait_for_client() -> None:

@@ -43,13 +43,14 @@ def _module(name: str) -> Any:
     return module
 
 
-def debugger() -> Any:
-    """pydevd's object for this process, None while no debugpy client is attached."""
+def debugger(attached: bool = True) -> Any:
+    """pydevd's object for this process, None while no debugpy client is attached; with attached=False None only where pydevd was not
+    started."""
     constants = sys.modules.get("_pydevd_bundle.pydevd_constants")
     if constants is None:
         return None
     found = _need(constants, "get_global_debugger")()
-    return found if found is not None and _need(found, "is_attached")() else None
+    return found if found is not None and (not attached or _need(found, "is_attached")()) else None
 
 
 def attached() -> bool:

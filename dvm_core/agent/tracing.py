@@ -11,11 +11,13 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .commands import Answer, Arguments, command, need
+from .connection import TICK, hidden_thread
 from .python_stop import _module, _need, debugger
 
 if TYPE_CHECKING:
@@ -30,8 +32,11 @@ _SETTINGS = ("function_breakpoint_name_to_breakpoint", "break_on_caught_exceptio
 _PARTS = ("trace_dispatch", "enable_tracing", "disable_tracing", "set_trace_for_frame_and_parents", "get_file_type",
           "break_on_uncaught_exceptions", "trigger_exception_handler")
 
+# Where turning on and off again begins: a client has come, or gone.
+_OCCASIONS = ("on_configuration_done", "on_disconnect")
 # Turning off is done again some times: a thread just inside pydevd may turn its own tracing on again afterwards.
 _ROUNDS = 3
+_SETTLING = 15  # looks
 _PENDING = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 Uncaught = tuple[type[BaseException], BaseException, "TracebackType | None"]
 
@@ -57,21 +62,28 @@ class Tracing:
     # ---- switching, from any thread -----------------------------------------------------------------------------------------------------
     def look(self) -> None:
         """Makes tracing what is needed now. Raises Incompatible, with everything left on."""
-        pydevd = debugger()
+        pydevd = debugger(attached=False)
         if not APPLIES or pydevd is None:
             return
-        if pydevd is not self._pydevd:
-            for name in _PARTS:
-                _need(pydevd, name)
-            self._pydevd, self.on = pydevd, True
-        if self.wanted or anything_set(pydevd):
-            self.turn_on()
-        else:
+        with self._lock:
+            if pydevd is not self._pydevd:
+                self._meet(pydevd)
+            if debugger() is not None and (self.wanted or anything_set(pydevd)):
+                self.turn_on()
+                return
             self._watch_for_uncaught()
             if self.on and threads_run():
                 self.on, self._rounds = False, _ROUNDS
             if not self.on and self._rounds:
                 self._turn_off()
+
+    def _meet(self, pydevd: Any) -> None:
+        """A debugger not seen before."""
+        for name in (*_PARTS, *_OCCASIONS):
+            _need(pydevd, name)
+        self._pydevd, self.on = pydevd, True
+        for name in _OCCASIONS:
+            setattr(pydevd, name, self._settling(getattr(pydevd, name)))
 
     def turn_on(self) -> None:
         """For a stop, or what may lead to one: the other threads have to notice that they shall stand, too."""
@@ -85,20 +97,35 @@ class Tracing:
             self._switch_main()
 
     def _turn_off(self) -> None:
-        with self._lock:
-            if self.on:  # a stop has come in between
-                return
-            self._rounds -= 1
-            if _library() is not None:
-                self._gate_new_threads()
-                threading.settrace(None)  # type: ignore[arg-type]
-                self._set_others(self._shed)
-            self._switch_main()
+        self._rounds -= 1
+        if _library() is not None:
+            self._gate_new_threads()
+            threading.settrace(None)  # type: ignore[arg-type]
+            self._set_others(self._shed)
+        self._switch_main()
+
+    # ---- where no session looks ---------------------------------------------------------------------------------------------------------
+    def settle(self) -> None:
+        """Looks now and for some seconds: without a client nothing needs tracing, and the next one shall find it on."""
+        self.look()
+        hidden_thread(self._settle, "dvm-tracing").start()
+
+    def _settle(self) -> None:
+        for _ in range(_SETTLING):  # threads that stood at a stop need a moment to run again
+            time.sleep(TICK)
+            self.look()
+
+    def _settling(self, occasion: Callable[[], None]) -> Callable[[], None]:
+        def then_settle() -> None:
+            occasion()
+            self.settle()
+
+        return then_settle
 
     def leave(self) -> None:
-        """The agent goes: the program is left as debugpy had it."""
+        """The agent goes: whatever debugger is left sets its own breakpoints unheard."""
         self.wanted = True
-        self.turn_on()
+        self.settle()
         for module, (found, ours) in self._hooks.items():
             if module.excepthook is ours:
                 module.excepthook = found
@@ -119,12 +146,12 @@ class Tracing:
         return 0
 
     def _switch_here(self, frame: FrameType) -> None:
-        """The calling thread, the main one, becomes what `on` says; what has come up since keeps everything on."""
+        """The calling thread, the main one, becomes what `on` says. Takes no lock: the program may be anywhere."""
         if self.on:
             self._pydevd.enable_tracing()
             self._pydevd.set_trace_for_frame_and_parents(threading.get_ident(), frame)
-        elif anything_set(self._pydevd) or not threads_run():
-            self.turn_on()
+        elif not threads_run():  # it is about to stop
+            self._rounds += 1
         elif sys.gettrace() is not None:
             self._pydevd.disable_tracing()
 

@@ -1,9 +1,11 @@
 """Python runs untraced while nothing needs tracing, and everything that needs it still stops. With the real debugpy and tensor engine."""
+import queue
+import subprocess
 import sys
 import time
 
 import pytest
-from conftest import PROGRAMS, RequestFailed, line_of
+from conftest import PROGRAMS, RequestFailed, environment, line_of
 
 pytest.importorskip("numpy")
 pytest.importorskip("dvm_core._core")
@@ -204,3 +206,67 @@ def test_threads_follow(session):
     session.set_breakpoints(str(PROGRAM), [])
     session.go_on(thread)
     wait(session, "len(threads_traced) == 4 and not any(threads_traced.values()) and not traced", 20)
+
+
+def test_a_forked_child_starts_traced_and_goes_untraced_by_itself(adapter):
+    root = adapter()
+    configurations = queue.Queue()
+
+    def reverse(request):
+        configurations.put(request["arguments"]["configuration"])
+        return {}
+
+    root.reverse = reverse
+    root.start(PROGRAM, args=["forks"], subProcess=True, dvm={"hotReload": "off"})
+    child = adapter()
+    child.request("initialize", adapterID="dvm")
+    attached = child.begin("attach", **configurations.get(timeout=30))
+    child.event("initialized")
+    child.set_breakpoints(str(PROGRAM), [line_of(PROGRAM, "in the child")])
+    child.request("configurationDone")
+    assert attached.get(timeout=10)["success"]
+    assert "traced False" in root.printed()
+    stops_soon(child, reason="breakpoint")
+    child.set_breakpoints(str(PROGRAM), [])
+    child.go_on()
+    runs_untraced(child)
+    child.set_breakpoints(str(PROGRAM), [HOT])
+    stops_soon(child, reason="breakpoint")
+
+
+def test_a_program_that_listens_is_traced_only_for_a_client_that_needs_it(adapter):
+    process = subprocess.Popen([sys.executable, PROGRAM, "listens"], env=environment(), stdout=subprocess.PIPE, text=True)
+
+    def runs_on_untraced():
+        began = time.monotonic()
+        while process.stdout.readline() != "traced False\n" or time.monotonic() < began + 1:  # what it said before is read by then
+            assert time.monotonic() < began + 15
+
+    def attach(*lines):
+        session = adapter()
+        session.request("initialize", adapterID="dvm")
+        attached = session.begin("attach", connect={"host": "127.0.0.1", "port": port})
+        session.event("initialized")
+        session.set_breakpoints(str(PROGRAM), list(lines))
+        session.request("configurationDone")
+        assert attached.get(timeout=10)["success"]
+        return session
+
+    try:
+        port = int(process.stdout.readline().split()[1])
+        runs_on_untraced()
+        session = attach()
+        runs_on_untraced()
+        session.set_breakpoints(str(PROGRAM), [HOT])
+        stops_soon(session, reason="breakpoint")
+        session.close(terminate=False)  # while it stands
+        runs_on_untraced()
+        time.sleep(2)  # debugpy's listener needs a moment for the next client
+        session = attach(HOT)
+        stops_soon(session, reason="breakpoint")
+        session.close(terminate=False)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

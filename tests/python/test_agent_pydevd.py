@@ -3,6 +3,7 @@
 When debugpy's version is raised, these tests say what has moved."""
 import os
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,12 @@ sys.path.insert(0, str(ROOT / "adapter"))
 
 from dvm_adapter.client import Client  # noqa: E402
 
-from dvm_core.agent import python_stop  # noqa: E402
+from dvm_core.agent import python_stop, tracing  # noqa: E402
 
 TARGET = ROOT / "tests" / "data" / "agent" / "pydevd_target.py"
+
+
+before_312 = pytest.mark.skipif(sys.version_info >= (3, 12), reason="debugpy uses sys.monitoring: nothing is ever turned off")
 
 
 def line_of(text):
@@ -162,6 +166,47 @@ def test_a_breakpoint_in_swapped_code_is_hit(session):
     assert (frames[0]["line"], session.value("x", frames[0])) == (line_of("in the new code"), "1")
     session.go_on()
     assert "value 2" in session.ended()
+
+
+@before_312
+def test_tracing_goes_off_in_all_threads_and_comes_back(session):
+    session.run("untraced")
+    _, frames = session.stopped()
+    assert frames[0]["line"] == line_of("stops here")
+    assert session.value("threads_run()", frames[0]) == "False"
+    # the other threads have come to stand with it
+    line = line_of("in every thread")
+    session.request("setBreakpoints", source={"path": str(TARGET)}, breakpoints=[{"line": line}])
+    assert session.value("anything_set(python_stop.debugger())", frames[0]) == "True"
+    session.go_on()
+    found = set()
+    while found != {"before", "meanwhile"}:
+        body, frames = session.stopped()
+        assert frames[0]["line"] == line
+        found.add(session.value("name", frames[0]).strip("'"))
+        if found == {"before", "meanwhile"}:
+            session.request("setBreakpoints", source={"path": str(TARGET)}, breakpoints=[])
+            session.value("done.append(1)", frames[0])
+        session.go_on(thread=body["threadId"])
+    said = [line for line in session.ended().splitlines() if line.startswith(("traced", "set"))]
+    assert said == ["set False run True", "traced True ['before']", "traced False ['before']", "traced False ['before', 'meanwhile']",
+                    "traced True ['before', 'meanwhile']"]
+
+
+@before_312
+def test_tracing_is_left_as_it_was_found(session):
+    session.run("leaves")
+    assert "traced True hooked True False" in session.ended()
+
+
+def test_tracing_that_could_not_come_back_is_not_turned_off(monkeypatch):
+    switch = tracing.Tracing()
+    switch.wanted = False
+    monkeypatch.setattr(tracing, "APPLIES", True)
+    monkeypatch.setattr(tracing, "debugger", lambda: types.SimpleNamespace(trace_dispatch=None, enable_tracing=None))
+    with pytest.raises(python_stop.Incompatible, match="disable_tracing"):
+        switch.look()
+    assert switch.on
 
 
 def test_without_debugpy_nothing_is_attached_and_nothing_is_done():

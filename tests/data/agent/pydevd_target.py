@@ -4,6 +4,7 @@ import threading
 import time
 
 from dvm_core.agent import conditions, connected, python_stop
+from dvm_core.agent.tracing import TRACING, anything_set, threads_run
 
 
 def stop(x):
@@ -82,6 +83,54 @@ def swapped():
     old.__code__ = new.__code__
     python_stop.code_changed()
     print("value", old(1))
+
+
+def untraced():
+    """Off and on again in the main thread, in one that was there before, and in one that starts while it is off."""
+    seen = {}
+    done = []
+
+    def spin(name):
+        while not done:
+            seen[name] = sys.gettrace() is not None
+            time.sleep(0.001)
+            here = len(seen)  # in every thread
+        return here
+
+    def start(name):
+        threading.Thread(target=spin, args=(name,), name=name).start()
+
+    def until(traced):
+        end = time.monotonic() + 20
+        while set(seen.values()) != {traced} or (sys.gettrace() is not None) != traced:
+            assert time.monotonic() < end, seen
+            TRACING.look()
+            time.sleep(0.01)
+        print("traced", traced, sorted(seen), flush=True)
+
+    print("set", anything_set(python_stop.debugger()), "run", threads_run())
+    start("before")
+    until(True)
+    TRACING.wanted = False
+    until(False)
+    start("meanwhile")
+    time.sleep(0.1)
+    until(False)
+    TRACING.wanted = True
+    until(True)
+    stop(1)
+    while not done:  # the debugger ends it
+        time.sleep(0.01)
+
+
+def leaves():
+    TRACING.wanted = False
+    while sys.gettrace() is not None:
+        TRACING.look()
+        time.sleep(0.01)
+    hooked = sys.excepthook
+    TRACING.leave()
+    print("traced", sys.gettrace() is not None, "hooked", hooked is not sys.__excepthook__, sys.excepthook is not sys.__excepthook__)
 
 
 if __name__ == "__main__":

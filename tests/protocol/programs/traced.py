@@ -1,4 +1,6 @@
 """Programs that note whether they are traced; which one runs is named by the argument. The tensor engine in them is real."""
+import itertools
+import os
 import sys
 import threading
 import time
@@ -89,6 +91,23 @@ def stops_itself():
         untraced()
         dvm.debug.breakpoint()
         beat()  # after the call of breakpoint
+
+
+def listens():
+    print("listening", dvm.debug.listen(("127.0.0.1", 0))[1], flush=True)
+    for number in itertools.count():
+        beat(0.005)
+        if number % 20 == 0:
+            print("traced", traced, flush=True)
+
+
+def forks():
+    untraced()
+    child = os.fork()
+    if child == 0:
+        beat()  # in the child
+        hot()
+    os.waitpid(child, 0)
 
 
 globals()[sys.argv[1]]()
