@@ -203,7 +203,7 @@ def test_tracing_that_could_not_come_back_is_not_turned_off(monkeypatch):
     switch = tracing.Tracing()
     switch.wanted = False
     monkeypatch.setattr(tracing, "APPLIES", True)
-    monkeypatch.setattr(tracing, "debugger", lambda: types.SimpleNamespace(trace_dispatch=None, enable_tracing=None))
+    monkeypatch.setattr(tracing, "debugger", lambda attached=True: types.SimpleNamespace(trace_dispatch=None, enable_tracing=None))
     with pytest.raises(python_stop.Incompatible, match="disable_tracing"):
         switch.look()
     assert switch.on
