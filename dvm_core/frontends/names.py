@@ -1,6 +1,7 @@
 """The user's names for values, read from the source when someone looks: recording an op costs nothing for them.
 
-An assignment's target names the last value recorded on its lines; several targets name the last several, in order.
+An assignment's target names the last value recorded on its lines; several targets name the last several, in order. Where the value is
+a call of the user's own function (`q = split(query(x))`), it is the last value recorded before the assigning function goes on.
 """
 from __future__ import annotations
 
@@ -11,17 +12,22 @@ from typing import Any
 
 from .. import _core
 
+Span = tuple[tuple[int, int], tuple[int, int]]  # (line, column) of the start and the end, as places count them
+
 
 class Assignment:
     """One assignment statement: its lines and the names it binds."""
 
-    __slots__ = ("line", "end_line", "names", "lines_of_names")
+    __slots__ = ("line", "end_line", "names", "lines_of_names", "value", "is_call")
 
-    def __init__(self, line: int, end_line: int, names: tuple[str, ...], lines_of_names: tuple[tuple[int, int], ...] | None) -> None:
+    def __init__(self, line: int, end_line: int, names: tuple[str, ...], lines_of_names: tuple[tuple[int, int], ...] | None,
+                 value: Span, is_call: bool) -> None:
         self.line = line
         self.end_line = end_line
         self.names = names
         self.lines_of_names = lines_of_names  # per name, (start, end) column key of its own expression in a tuple value; None if one value
+        self.value = value
+        self.is_call = is_call
 
 
 def line_of(file: str, line: int) -> str:
@@ -41,12 +47,14 @@ def _parsed(file: str, text: str) -> dict[int, Assignment]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return {}
+    lines = text.split("\n")
     found: dict[int, Assignment] = {}
     for node in ast.walk(tree):  # outer statements first, so that inner ones overwrite
-        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and getattr(node, "value", None) is not None:
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and (value := node.value) is not None:
             names, keys = _targets(node)
             if names:
-                assignment = Assignment(node.lineno, node.end_lineno or node.lineno, names, keys)
+                assignment = Assignment(node.lineno, node.end_lineno or node.lineno, names, keys, _whole(value, lines),
+                                        isinstance(value, ast.Call))
                 for line in range(assignment.line, assignment.end_line + 1):
                     found[line] = assignment
     return found
@@ -61,6 +69,14 @@ def _targets(node: Any) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...] | 
     if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(names):
         return names, tuple(_span(element) for element in value.elts)
     return names, None
+
+
+def _whole(value: ast.expr, lines: list[str]) -> Span:
+    def column(line: int, offset: int) -> int:  # from bytes to UTF-16 code units, from 1
+        return len(lines[line - 1].encode()[:offset].decode(errors="ignore").encode("utf-16-le")) // 2 + 1
+
+    end_line, end_offset = _span(value)
+    return (value.lineno, column(value.lineno, value.col_offset)), (end_line, column(end_line, end_offset))
 
 
 def _span(node: ast.expr) -> tuple[int, int]:
@@ -96,7 +112,9 @@ def names_for_places(places: list[int]) -> dict[int, str]:
         while end < len(info) and _same(info[end], info[start], statement):
             end += 1
         if statement is not None:
-            found.update(_named(statement, info, start, end))
+            last = end if _covers(info[end - 1], statement.value) else _returned(statement, info, end)
+            if last:
+                found.update(_named(statement, info, start, last if statement.is_call else end))
         start = end
     return found
 
@@ -105,6 +123,21 @@ def _same(one: tuple, first: tuple, statement: Assignment | None) -> bool:
     if one[0] != first[0] or one[5] != first[5] or one[6] != first[6]:
         return False
     return one[1] == first[1] if statement is None else statement.line <= one[1] <= statement.end_line
+
+
+def _covers(place: tuple, value: Span) -> bool:
+    # Whether a value was made by the whole expression and not by a part of it. Places without columns tell nothing: take them so.
+    _, line, end_line, column, end_column, *_ = place
+    return not column or ((line, column) <= value[0] and (end_line or line, end_column) >= value[1])
+
+
+def _returned(statement: Assignment, info: list[tuple], end: int) -> int:
+    """One past the last value of the functions called, 0 if the statement itself has more to come."""
+    first = info[end - 1]
+    last = end
+    while last < len(info) and info[last][5] != first[5] and info[last][6] == first[6]:
+        last += 1
+    return 0 if last < len(info) and _same(info[last], first, statement) else last
 
 
 def _named(statement: Assignment, info: list[tuple], start: int, end: int) -> dict[int, str]:

@@ -75,3 +75,33 @@ def test_results_of_a_split_take_the_targets_in_order(tmp_path: Path) -> None:
     path.write_text("def f(x):\n    q, k, v = split(x)\n")
     places = [_core.place(str(path), 2, 2, 15, 23, "f")] * 4
     assert names.names_for_places(places) == {1: "q", 2: "k", 3: "v"}
+
+
+CALLS = """
+    def double(x):
+        doubled = x * 2
+        return doubled + 1
+
+    def f(x):
+        q = double(x.exp())
+        k = q + double(x - 1)
+        é = double(x.exp() + 1)
+        return k + é
+"""
+
+
+def test_what_a_function_of_the_users_returns_takes_the_name_of_its_target(tmp_path: Path) -> None:
+    path = tmp_path / "calls.py"
+    path.write_text(textwrap.dedent(CALLS), encoding="utf-8")
+    space: dict[str, Any] = {}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), space)
+    x = dvm.tensor(np.ones((2, 3), np.float32))
+    dvm.jit(space["f"])(x)
+    program = _core.programs()[-1]
+    found = names.names_for_program(program)
+    listed = [(i.name, _core.place_info(i.place)[1], found.get(i.index, "-")) for i in program.instructions]
+    assert [name for opcode, line, name in listed if line == 4] == ["q", "-", "é"]  # the sums that double returns
+    assert [name for opcode, line, name in listed if line == 3] == ["doubled"] * 3
+    assert [name for opcode, line, name in listed if line == 7] == ["-"]  # the argument of the call
+    assert [name for opcode, line, name in listed if line == 8] == ["-", "k"]
+    assert [name for opcode, line, name in listed if line == 9] == ["-", "-"]
