@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -90,12 +91,15 @@ class AgentPeer:
     def handle(self, message: Message) -> None:
         """A frame of the agent's."""
         self._log.message("<-", "agent", message)
-        if "re" in message:
+        if isinstance(message.get("re"), int):
             future = self._waiting.pop(message["re"], None)
             if future and not future.done():
                 future.set_result(message)
         elif isinstance(message.get("ev"), str):
-            self.on_event(message)
+            try:
+                self.on_event(message)
+            except Exception:  # a mistake over one event must not cost the connection
+                self._log.note(traceback.format_exc())
 
     def ended(self) -> None:
         """The stream has ended: whoever waits for an answer gets PeerGone."""

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -38,9 +39,10 @@ def _dies_with(parent: int) -> Callable[[], None]:
 class DebugpyPeer:
     """A DAP connection to debugpy. Its events are handled one after the other, its responses as they come."""
 
-    def __init__(self, channel: Channel, process: asyncio.subprocess.Process | None) -> None:
+    def __init__(self, channel: Channel, process: asyncio.subprocess.Process | None, log: Log) -> None:
         self.channel = channel
         self.process = process
+        self._log = log
         self.ended = asyncio.Event()
         self._stderr: collections.deque[str] = collections.deque(maxlen=30)
         self._events: asyncio.Queue[Message | None] = asyncio.Queue()
@@ -60,7 +62,7 @@ class DebugpyPeer:
         except OSError as error:
             raise RequestError(f"debugpy's adapter could not be started with {sys.executable}: {error}", show=True) from None
         assert process.stdin and process.stdout and process.stderr
-        peer = cls(Channel("debugpy", process.stdout, process.stdin, log), process)
+        peer = cls(Channel("debugpy", process.stdout, process.stdin, log), process, log)
         peer._tasks.append(asyncio.ensure_future(peer._read_stderr(process.stderr)))
         return peer
 
@@ -74,7 +76,7 @@ class DebugpyPeer:
             raise RequestError(f"nothing to attach to at {host}:{port} ({reason}). The program must have called "
                                f"dvm.debug.listen(({host!r}, {port})) or debugpy.listen", show=True) from None
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return cls(Channel("debugpy", reader, writer, log), None)
+        return cls(Channel("debugpy", reader, writer, log), None, log)
 
     def serve(self, on_request: Callable[[Message], None], on_event: Callable[[Message], Any], on_end: Callable[[], Any]) -> None:
         """Starts reading. `on_event` is awaited for one event after the other: a stop that waits for the tensor engine holds later
@@ -93,7 +95,10 @@ class DebugpyPeer:
 
     async def _handle(self, on_event: Callable[[Message], Any], on_end: Callable[[], Any]) -> None:
         while (event := await self._events.get()) is not None:
-            await on_event(event)
+            try:
+                await on_event(event)
+            except Exception:  # a mistake over one event must not keep the next ones, a stop or the end, from the client
+                self._log.note(traceback.format_exc())
         await on_end()
 
     async def _read_stderr(self, stream: asyncio.StreamReader) -> None:

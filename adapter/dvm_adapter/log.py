@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any, TextIO
 
 _SECRET = "DVM_TOKEN"
+_IN_TEXT = re.compile(_SECRET + r"(\W{1,8})[0-9a-f]{32}")  # in the words an attached program is given it with
 
 
 def _without_secrets(value: Any) -> Any:
@@ -13,7 +15,7 @@ def _without_secrets(value: Any) -> Any:
         return {key: "***" if key in (_SECRET, "token") else _without_secrets(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
-    return value
+    return _IN_TEXT.sub(_SECRET + r"\1***", value) if isinstance(value, str) and _SECRET in value else value
 
 
 class Log:

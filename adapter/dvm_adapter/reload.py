@@ -29,7 +29,8 @@ _SOURCES = (
     "and not os.path.abspath(f).startswith(tuple(paths))})))"
     "(__import__('sys'), __import__('os'), [p + __import__('os').sep for p in __import__('sysconfig').get_paths().values()]"
     " + [__import__('os').path.dirname(__import__('os').path.abspath(m.__file__)) + __import__('os').sep "
-    "for m in [__import__('sys').modules.get(n) for n in ('debugpy', 'pydevd', 'dvm_core')] if m and getattr(m, '__file__', None)])"
+    "for m in [__import__('sys').modules.get(n) for n in ('debugpy', 'pydevd', 'dvm_core', 'dvm_wire')] "
+    "if m and getattr(m, '__file__', None)])"
 )
 
 
@@ -44,29 +45,33 @@ class Reloads:
         self._settling: set[str] = set()
         self._changed = asyncio.Event()
         self._look_timer: asyncio.TimerHandle | None = None
-        self._reported = ""
+        self._reported: tuple[str, bool] | None = None  # what was told last, and whether it was an answer
 
     # ---- reloading
     async def reload(self, path: str) -> Message:
         """Reloads a file and reports the outcome. A refusal is an answer, not an error."""
         answer = await self._session.tensors.ask("reload", path=path, timeout=RELOAD_TIMEOUT)
         body = {"path": path, **{key: value for key, value in answer.items() if key not in ("re", "ok")}}
-        self.reported(body)
+        self.reported(body, answer=True)
         return body
 
     async def undo(self) -> Message:
         answer = await self._session.tensors.ask("undoReload", timeout=RELOAD_TIMEOUT)
         body = {key: value for key, value in answer.items() if key not in ("re", "ok")}
-        self.reported(body)
+        self.reported(body, answer=True)
         return body
 
-    def reported(self, body: Message) -> None:
-        """An outcome. The agent answers the command and may send the event for the same reload: the client gets one."""
+    def reported(self, body: Message, *, answer: bool = False) -> None:
+        """An outcome. The agent answers the command and may send an event for the same reload: the client gets one of the two.
+
+        Two answers alike are two reloads: a file saved twice with the same fault is refused twice.
+        """
         said = ("outcome", "step", "reasons", "ms", "instructionsPatched", "changes")
         mark = json.dumps({key: body.get(key) for key in said}, sort_keys=True)
-        if mark == self._reported:
+        if self._reported == (mark, not answer):
+            self._reported = None
             return
-        self._reported = mark
+        self._reported = mark, answer
         self._session.event("dvm/reload", body)
         if body.get("outcome") == "applied":
             self._session.spawn(self._applied(body))
