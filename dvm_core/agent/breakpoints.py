@@ -170,7 +170,8 @@ def _verified(point: Point) -> Answer:
     bound = point.bound
     name = _core.program(bound["program"]).name
     direction = "gradient of this line" if bound["backward"] else "tensor line"
-    return {"id": point.id, "verified": True, "message": f"{direction}: instruction {bound['instruction']} of {name}, area {bound['area']}",
+    area = f", area {bound['area']}" if bound["area"] >= 0 else ""  # a view is in no area
+    return {"id": point.id, "verified": True, "message": f"{direction}: instruction {bound['instruction']} of {name}{area}",
             "tensorLine": bound}
 
 

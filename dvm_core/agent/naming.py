@@ -60,8 +60,9 @@ def attribute(owner: Any, name: str) -> Any:
 
 def parameters(variables: dict[str, Any], most: int = 5000) -> Iterator[tuple[str, Any]]:
     """(path, tensor) of the parameters of all models that a frame can name, such as `net.fc1.weight`."""
-    # What was named first comes first: the model before the optimizer that holds its parameters as well.
-    todo = [(name, value) for name, value in reversed(variables.items()) if _children(value)]
+    # An optimizer holds the model's parameters as well and comes last: a frame lists variables of its closures after all others.
+    named = sorted(((name, value) for name, value in variables.items() if _children(value)), key=lambda item: _is_optimizer(item[1]))
+    todo = named[::-1]
     seen: set[int] = set()
     while todo and len(seen) < most:
         path, owner = todo.pop()
@@ -74,6 +75,10 @@ def parameters(variables: dict[str, Any], most: int = 5000) -> Iterator[tuple[st
                     todo.append((f"{path}.{name}", child))
                 elif child is not None:
                     yield f"{path}.{name}", child
+
+
+def _is_optimizer(owner: Any) -> bool:
+    return any(base.__name__ == "Optimizer" for base in type(owner).__mro__)
 
 
 def _children(owner: Any) -> list[dict[str, Any]]:

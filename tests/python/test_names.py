@@ -10,6 +10,7 @@ import pytest
 
 import dvm_core as dvm
 from dvm_core import _core
+from dvm_core.agent import naming
 from dvm_core.frontends import names
 
 SOURCE = """
@@ -105,3 +106,22 @@ def test_what_a_function_of_the_users_returns_takes_the_name_of_its_target(tmp_p
     assert [name for opcode, line, name in listed if line == 7] == ["-"]  # the argument of the call
     assert [name for opcode, line, name in listed if line == 8] == ["-", "k"]
     assert [name for opcode, line, name in listed if line == 9] == ["-", "-"]
+
+
+def test_a_models_parameters_are_not_named_after_the_optimizer_that_holds_them():
+    class Holder:
+        def __init__(self, **parts):
+            self._params = parts
+
+    class Optimizer(Holder):
+        pass
+
+    class Adam(Optimizer):
+        pass
+
+    weight, moment = object(), object()
+    net = Holder(weight=weight)
+    # What a frame gives: variables that closures use come after all others.
+    found = list(naming.parameters({"optimizer": Adam(weight=weight, moment=moment), "net": net}))
+    assert [name for name, tensor in found if tensor is weight][0] == "net.weight"
+    assert [name for name, tensor in found if tensor is moment] == ["optimizer.moment"]
