@@ -123,8 +123,9 @@ def show_stop(run: Run, stop: dict[str, Any], values_of: str | None = None) -> l
     tensors = client.variables(client.scopes(frames[0]["id"])["Tensors"]["variablesReference"])
     expect(tensors, "the stop shows no tensors")
     console.print("  tensors")
+    wide = max(len(tensor["name"]) for tensor in tensors[:6])
     for tensor in tensors[:6]:
-        console.print(f"    {tensor['name']:<12} {tensor['value']}", markup=False)
+        console.print(f"    {tensor['name']:<{wide}}  {tensor['value']}", markup=False)
     if values_of:
         wanted = next((t for t in tensors if t["name"] == values_of), None)
         expect(wanted, f"no tensor named {values_of} at the stop (there are {[t['name'] for t in tensors]})")
@@ -137,11 +138,12 @@ def show_stop(run: Run, stop: dict[str, Any], values_of: str | None = None) -> l
         console.print(f"    {values_of}: shape {children['shape']['value']}, values {shown}", markup=False)
         expect(len(numbers) == 4, f"{values_of} gives no values")
     here = frames[0]["instructionPointerReference"]
-    listing = client.request("disassemble", memoryReference=here, instructionOffset=-2, instructionCount=6)
+    listing = client.request("disassemble", memoryReference=here, instructionOffset=-3, instructionCount=6)
     console.print("  disassembly")
     for row in listing["instructions"]:
         mark = "▸" if row["address"] == here else " "
-        console.print(f"   {mark} {row['address']}  {row['instruction']}", markup=False)
+        if row["instruction"]:  # a program that is still being recorded has no text after its end
+            console.print(f"   {mark} {row['address']}  {row['instruction']}", markup=False)
     expect(len(listing["instructions"]) == 6, "disassemble did not give the number of instructions asked for")
     return frames
 
@@ -231,13 +233,13 @@ def demonstrate(work: Path, steps: int) -> dict[str, Any]:
         console.print(f"  training went on: step {at} → {run.step}")
 
         heading("6  memory, and on to the end")
-        client.request("dvm/memory")  # the log records from the first request on
-        run.wait_for_step(run.step + 5)
-        memory = client.request("dvm/memory", timeout=30)
+        steps_shown = [run.step - 4, run.step]
+        memory = client.request("dvm/memory", timeout=30, steps=steps_shown)
         expect(memory["buffers"], "no buffer was recorded")
         page = work / "memory.html"
         page.write_text(render_memory(memory), encoding="utf-8")
-        console.print(f"  {len(memory['buffers'])} buffers, peak {memory['peak']['bytes'] / 1e6:.2f} MB → {page}", markup=False)
+        steps_text, peak = "steps {} to {}".format(*steps_shown), f"peak {memory['peak']['bytes'] / 1e6:.2f} MB"
+        console.print(f"  {steps_text}: {len(memory['buffers'])} buffers, {peak} → {page}", markup=False)
         columns = (TextColumn("  training"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
             task = bar.add_task("steps", total=steps, completed=run.step)
@@ -253,7 +255,7 @@ def demonstrate(work: Path, steps: int) -> dict[str, Any]:
         console.print(f"  {len(run.order)} steps, loss {run.losses[1]:.4f} → {run.losses[steps]:.4f}, held-out accuracy {held_out:.2%}")
         expect(run.order == list(range(1, steps + 1)), "a step was lost or repeated")
         expect(held_out >= 0.97, f"held-out accuracy is {held_out:.2%}, below 97 %")
-        return {"steps": steps, "loss_first": run.losses[1], "loss_last": run.losses[steps], "accuracy": held_out, "stops": stops,
+        return {"steps": steps, "loss_first": run.losses[1], "loss_last": run.losses[steps], "accuracy": round(held_out, 4), "stops": stops,
                 "snapshots": len(list(client.seen("dvm/snapshot"))), "reload_ms": round(applied["ms"], 3), "steps_during_reload": during,
                 "refused": 2, "memory_html": str(page)}
     finally:
