@@ -83,7 +83,7 @@ export class InlineValues implements vscode.InlineValuesProvider {
       const { variables } = await this.sessions.request<{ variables: Variable[] }>('variables', args, session);
       for (const v of variables) {
         if (values.has(v.name)) continue;
-        if (tensors && v.value !== NOT_YET) values.set(v.name, `${v.name}: ${inlineSummary(v.value)}`);
+        if (tensors && !v.value.endsWith(NOT_YET)) values.set(v.name, `${v.name}: ${inlineSummary(v.value)}`);
         else if (!tensors && simple(v)) values.set(v.name, `${v.name} = ${v.value}`);
       }
     }
