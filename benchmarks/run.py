@@ -26,7 +26,7 @@ import dvm_core as dvm
 
 
 def report(rows: list[Row], compile_us: dict[str, float]) -> Table:
-    table = Table(title="medians per call; × = times faster than that peer", title_justify="left")
+    table = Table(title="medians per call; × = how many times faster than that peer ours is", title_justify="left")
     table.add_column("row")
     table.add_column("ours", justify="right")
     table.add_column("peers")
