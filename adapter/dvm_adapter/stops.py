@@ -164,7 +164,12 @@ class Stops:
         stop = self._leave()
         self._step = None
         if stop is not None and stop.vm is not None and self._session.has_agent:
-            await self._session.tensors.ask("go")
+            try:
+                await self._session.tensors.ask("go")
+            except RequestError:
+                if not stop.python:
+                    raise
+                # the agent has gone, and its stop with it: Python must not stay behind
         if stop is None or stop.python:
             self._python_thread = None
             await self._session.python.ask("continue", arguments)

@@ -83,7 +83,8 @@ class Stops:
         while not self._turn.acquire(timeout=_JOIN):
             python_stop.join(frame)  # another thread stands: this one may have to as well
         try:
-            self._stand(Stop(self._next_epoch(), thread, view, launch), kind, [point.id for point in hit], frame)
+            if self.enabled:  # the debugger may have gone meanwhile
+                self._stand(Stop(self._next_epoch(), thread, view, launch), kind, [point.id for point in hit], frame)
         finally:
             self._turn.release()
 
@@ -115,14 +116,19 @@ class Stops:
                     TRACING.turn_on()
                     python_stop.suspend_here(top)
                 else:
-                    stop.released.wait()
+                    self._await(stop)
         except python_stop.Incompatible as error:
             self._session.notice(str(error), category="error")
             stop.joined = False
-            stop.released.wait()
+            self._await(stop)
         finally:
             with self._busy:  # a step may still be running; the launch goes on only after it
                 self._over(stop)
+
+    def _await(self, stop: Stop) -> None:
+        """Until the stop is released, or the debugger has gone just as it began."""
+        while self.enabled and not stop.released.wait(_JOIN):
+            pass
 
     def _announce(self, stop: Stop, reason: str, points: list[int], text: str = "") -> None:
         self._session.flush_events()
