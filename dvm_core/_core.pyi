@@ -32,7 +32,8 @@ class Graph:
     def __init__(self, name: str) -> None: ...
     name: str
     step: int  # call number of the captured function; carried into events
-    def input(self, pointer: int, shape: tuple[int, ...], dtype: int, strides: tuple[int, ...] | None = None, keep: Any = None, cls: str = "") -> int:
+    def input(self, pointer: int, shape: tuple[int, ...], dtype: int, strides: tuple[int, ...] | None = None, keep: Any = None,
+              cls: str = "") -> int:
         """An operand in memory. strides in elements (None: contiguous). keep: held until the graph dies. cls: the buffer's class in the
         memory view ("parameter", "activation", "gradient", "optimizer", "workspace"), "" = activation."""
     def op(self, opcode: int, operands: tuple[int, ...], attrs: tuple[int, ...] = (), shape: tuple[int, ...] | None = None, dtype: int = 0,
@@ -54,7 +55,7 @@ class Graph:
     def in_memory(self, value: int) -> bool: ...
     def array(self, value: int) -> np.ndarray | None:
         """A view (no copy, real strides, read only) of a value in memory, else None. Keeps the storage alive."""
-    def flush(self, keep: Sequence[int] = (), outputs: Sequence[tuple[int, int]] = ()) -> "Launch | None":
+    def flush(self, keep: Sequence[int] = (), outputs: Sequence[tuple[int, int]] = ()) -> Launch | None:
         """Runs all pending instructions. keep: values that must be in memory afterwards (the graph owns the storage until released);
         outputs: (value, pointer) pairs written contiguously to caller's memory, which counts as the value's storage from then on (the
         caller keeps it alive; see release). Everything else may be fused away. GIL released while running."""
@@ -73,14 +74,14 @@ class Program:
     @property
     def input_count(self) -> int: ...
     @property
-    def instructions(self) -> list["Instruction"]:
+    def instructions(self) -> list[Instruction]:
         """With the shapes and immediates of the last launch."""
     @property
     def input_shapes(self) -> list[tuple[tuple[int, ...], int]]: ...  # (shape, dtype) of the last launch
     @property
-    def areas(self) -> list["Area"]:
+    def areas(self) -> list[Area]:
         """How the last launch was fused, hooks included."""
-    def fused_areas(self) -> list["Area"]:
+    def fused_areas(self) -> list[Area]:
         """How it is fused with no hooks at the last shapes."""
     def tile_text(self, area: int) -> str:
         """Disassembly of an area's tile code (names as DVM's das), one instruction a line, each ending in `; %<instruction index>`."""
@@ -165,7 +166,8 @@ def stats() -> dict[str, Any]:
 def memory_log(enable: bool) -> None: ...
 def memory_events(since: int = 0) -> list[dict[str, Any]]:
     """Bounded log of buffers: {"id", "name", "cls", "bytes", "address", "reuse" (times this address was handed out), "step", "born" and
-    "freed" (counter over all instructions run, -1 = still live), "born_ns", "freed_ns", "place", "program", "instruction", "in_place_of"}."""
+    "freed" (counter over all instructions run, -1 = still live), "born_ns", "freed_ns", "place", "program", "instruction",
+    "in_place_of"}."""
 def set_threads(n: int) -> None: ...
 def set_step(step: int) -> None: ...
 def simd_level() -> str: ...
@@ -174,4 +176,4 @@ def set_tile_elements(n: int) -> None:
 def simd_levels() -> list[str]:
     """The SIMD levels of this build that this processor has."""
 def selftest_kernel(level: str, table: str, op: int, dtype: int, *args: Any) -> Any:
-    """Runs one kernel of one level on NumPy arrays, for tests (see native/bind_selftest.cc). False or None where there is no such kernel."""
+    """Runs one kernel of one level on NumPy arrays, for tests (native/bind_selftest.cc). False or None where there is no such kernel."""

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
 
-from .. import _core
+from .. import _core, dtypes
 from . import naming
 from .commands import Answer
 from .places import Place, Texts, place, qualname, user_frame
@@ -184,6 +185,10 @@ class CaptureView:
                 seen.add(name)
                 found.append(self._value(value, name))
         held = {tensor.extra["value"] for tensor in found}
+        for name, array in _not_captured(self.python, self.capture):
+            if name not in seen:
+                seen.add(name)
+                found.append(Tensor(name, dtypes.of(array.dtype).code, array.shape, functools.partial(np.asarray, array), cls="input"))
         function = qualname(self.python.f_code)
         made = self._made()
         names = naming.of_places([self.graph.place(value) for value in made])
@@ -228,9 +233,25 @@ def _tensor_variables(frame: FrameType | None, capture: Any, texts: Texts) -> It
         here = user_frame(here.f_back)
 
 
+def _not_captured(frame: FrameType | None, capture: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, elements) of the frame's own tensors that the capture has not met yet: arguments on the first line, say."""
+    for name, thing in list(frame.f_locals.items()) if frame is not None and capture is not None else ():
+        if _may_be_tensor(thing) and _found(capture, thing) is None:
+            try:
+                array = capture.peek(thing)
+            except Exception:  # as in _found
+                continue
+            if array is not None:
+                yield name, array
+
+
+def _may_be_tensor(thing: Any) -> bool:
+    # Numbers and texts are most of what frames hold; a front end need not be asked about them.
+    return not (thing is None or isinstance(thing, (int, float, str, bytes, tuple, list, dict, type)))
+
+
 def _found(capture: Any, thing: Any) -> int | None:
-    # Numbers and texts are most of what frames hold, and no tensors; a front end need not be asked about them.
-    if thing is None or isinstance(thing, (int, float, str, bytes, tuple, list, dict, type)):
+    if not _may_be_tensor(thing):
         return None
     try:
         return capture.find(thing)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
+
 from .. import _core
 from ..errors import convert
 from . import array_record, capture, reloadable
@@ -39,6 +41,10 @@ class ArrayCapture(capture.Capture):
             return tensor._value
         known = recorder.inputs.get(id(tensor._data))
         return known[1] if known is not None else None
+
+    def peek(self, tensor: Any) -> np.ndarray | None:
+        data = tensor._data if isinstance(tensor, Array) else None
+        return data if isinstance(data, np.ndarray) else None
 
 
 def describe(value: Any) -> Hashable | None:

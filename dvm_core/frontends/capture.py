@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .._core import Graph
 
 
@@ -31,6 +33,10 @@ class Capture:
     def find(self, tensor: Any) -> int | None:
         """The graph's value id of a framework tensor, None if this capture does not know it."""
         raise NotImplementedError
+
+    def peek(self, tensor: Any) -> np.ndarray | None:
+        """The elements of a framework tensor that no value stands for yet; None if it is no tensor. Looked at, not recorded."""
+        return None
 
     def name_of(self, value: int) -> str:
         """The framework's own name for an input, such as a parameter's; "" if it has none."""

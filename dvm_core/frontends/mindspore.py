@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
 
+import numpy as np
 from mindspore import Tensor
 
 from .. import _core
@@ -204,6 +205,12 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
             return found
         strides = None if tensor.is_contiguous() else tuple(tensor.stride())
         return self.inputs.get((address, tensor.shape, compat.DTYPE_OF.get(tensor.dtype, 0), strides))
+
+    def peek(self, tensor: Any) -> np.ndarray | None:
+        if not isinstance(tensor, Tensor) or tensor.dtype not in compat.DTYPE_OF or not tensor.data_ptr():
+            return None
+        compat.synchronize()
+        return tensor.asnumpy()
 
     def name_of(self, value: int) -> str:
         name = getattr(self.leaves.get(value), "name", "")

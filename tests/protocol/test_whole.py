@@ -70,6 +70,17 @@ def test_a_stop_inside_a_captured_function_shows_what_is_computed_so_far(session
     assert [float(words[3]) for words in steps_printed(session)] == pytest.approx([expected] * 2, abs=1e-5)
 
 
+def test_arguments_are_shown_before_the_first_line_has_used_them(session, program):
+    session.start(program, args=["1", "0"], at=lambda client: client.set_breakpoints(str(program), [line_of(program, "h = x * w")]))
+    session.stopped(reason="breakpoint")
+    frame = session.stack(1)[0]["id"]
+    shown = tensors(session, frame)
+    assert shown["x"]["value"] == some.containing("f32[8,4]  min 0.5  max 2") and shown["w"]["value"] == some.containing("min 1")
+    assert float(session.request("evaluate", expression="w[7, 3]", frameId=frame, context="watch")["result"]) == float(W[7, 3])
+    session.go_on()
+    session.run_out()
+
+
 def test_instructions_are_listed_stopped_at_and_stepped(session, program):
     session.start(program, args=["1000", "0.02"])
     wait_for(lambda: len(steps_printed(session)) > 2)
