@@ -2,7 +2,7 @@
 import threading
 
 import some
-from conftest import PROGRAMS, line_of
+from harness import PROGRAMS, line_of
 
 CHILDREN = PROGRAMS / "children.py"
 LINE = line_of(CHILDREN, "h = x * 2")

@@ -1,6 +1,6 @@
 """Whole conversations, as stored texts: a change of behaviour is a diff to read."""
 import golden
-from conftest import PROGRAMS, line_of
+from harness import PROGRAMS, line_of
 
 FAKE = PROGRAMS / "fake_debuggee.py"
 LINE = line_of(FAKE, "h = x * 2")

@@ -9,7 +9,7 @@ import time
 
 import psutil
 import pytest
-from conftest import PROGRAMS, environment, line_of
+from harness import PROGRAMS, environment, line_of
 
 FAKE = PROGRAMS / "fake_debuggee.py"
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT, environment, line_of
+from harness import ROOT, environment, line_of
 
 STEPS = 12
 EXAMPLE = ROOT / "examples" / "digits"

@@ -3,7 +3,7 @@ import time
 
 import pytest
 import some
-from conftest import PROGRAMS, line_of
+from harness import PROGRAMS, line_of
 
 FAKE = PROGRAMS / "fake_debuggee.py"
 LINE = line_of(FAKE, "h = x * 2")

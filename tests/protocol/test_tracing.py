@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from conftest import PROGRAMS, RequestFailed, environment, line_of
+from harness import PROGRAMS, RequestFailed, environment, line_of
 
 pytest.importorskip("numpy")
 pytest.importorskip("dvm_core._core")

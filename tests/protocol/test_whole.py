@@ -7,7 +7,7 @@ import time
 
 import pytest
 import some
-from conftest import PROGRAMS, environment, line_of
+from harness import PROGRAMS, environment, line_of
 
 numpy = pytest.importorskip("numpy")
 pytest.importorskip("dvm_core._core")
