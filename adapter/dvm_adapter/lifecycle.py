@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DISCONNECT_TIMEOUT = 5.0
 IDLE_LAUNCHER = 2.0  # seconds debugpy's launcher may sleep without a program
+LEFT_LAUNCHER = 0.2  # the same after it has had one: it will not start another
+LOOK_AT_LAUNCHER = 0.05  # seconds between looks: a program that dies at once must have been seen
 
 
 @request("initialize", needs=Needs.NOTHING)
@@ -75,15 +77,18 @@ async def _died_at_start(session: Session, debugpy: int) -> bool:
     """True when the program has gone before it was connected: debugpy would wait a minute for it, deaf to everything else.
 
     Its launcher then has no child and nothing to do. A launcher still starting has no child either, but works."""
-    idle, since = "", time.monotonic()
+    idle, since, may_idle = "", time.monotonic(), IDLE_LAUNCHER
     while not session.started:
         launcher = await asyncio.to_thread(launcher_of, debugpy)
-        now = asleep_since(launcher) if launcher and not children(launcher) else ""
+        alive = bool(launcher and children(launcher))
+        if alive:
+            may_idle = LEFT_LAUNCHER
+        now = asleep_since(launcher) if launcher and not alive else ""
         if not now or now != idle:
             idle, since = now, time.monotonic()
-        elif time.monotonic() - since > IDLE_LAUNCHER:
+        elif time.monotonic() - since > may_idle:
             return True
-        await asyncio.sleep(0.25)
+        await asyncio.sleep(LOOK_AT_LAUNCHER)
     return False
 
 
