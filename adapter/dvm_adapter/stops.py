@@ -26,6 +26,7 @@ _IDENT = "__import__('threading').get_ident()"
 _REASONS = {"breakpoint": "breakpoint", "instruction": "instruction breakpoint", "step": "step", "nan": "exception", "inf": "exception"}
 _WORDS = {"breakpoint": "Paused on tensor line", "instruction": "Paused on tensor instruction", "step": "Paused on step",
           "nan": "Paused on NaN", "inf": "Paused on infinity"}
+_PYTHON_STOPS = ("breakpoint", "step")  # debugpy's stops that read as the VM's when they are on a tensor line; others say what they are
 
 
 @dataclass
@@ -87,6 +88,8 @@ class Stops:
             self._queued.append(self._coming)
             self._coming = None
         body = session.breakpoints.with_our_ids(body)
+        if tensor is not None and body.get("reason") in _PYTHON_STOPS:
+            body = {**body, "description": _WORDS[body["reason"]]}
         await self._announce(Stop(thread, tensor), body)
 
     async def _tensor_line(self, ident: int | None) -> Message | None:

@@ -17,7 +17,7 @@ def stops(session):
 
 def test_a_forward_stop_has_the_tensor_line_on_top_of_python(session):
     session.start(FAKE, args=["2"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]))
-    session.stopped(reason="breakpoint", hitBreakpointIds=[1], threadId=1)
+    session.stopped(reason="breakpoint", hitBreakpointIds=[1], threadId=1, description="Paused on tensor line")
     body = session.request("stackTrace", threadId=1)
     assert [frame["name"] for frame in body["stackFrames"]] == ["h = x * 2", LABEL, "step", "train", "<module>"]
     assert body["totalFrames"] == 5
@@ -30,7 +30,7 @@ def test_a_forward_stop_has_the_tensor_line_on_top_of_python(session):
     assert python["line"] == LINE
     # a step belongs to Python here
     session.request("next", threadId=1)
-    session.stopped(reason="step")
+    session.stopped(reason="step", description="Paused on step")
     assert [frame["line"] for frame in session.stack(1)][2] == LINE + 1
     session.set_breakpoints(str(FAKE), [])
     session.go_on()
@@ -175,6 +175,7 @@ def test_a_stop_of_the_vm_while_python_is_looked_at_comes_next_and_nothing_runs_
         {"line": LINE, "mode": "backward"}, print_line]))
     main = session.stopped(reason="breakpoint", hitBreakpointIds=[2])["threadId"]
     assert session.stack(main)[0]["line"] == print_line
+    assert "description" not in next(session.seen("stopped"))  # Python's own, not on a tensor line
     time.sleep(1.5)  # the other thread's program stops meanwhile
     assert stops(session) == ["breakpoint"]
     session.go_on(main)
