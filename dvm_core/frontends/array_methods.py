@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .. import _core
-from ..dtypes import DataType, bool_, describe, float32, usable
+from ..dtypes import DataType, bool_, describe, float32, float64, int64, usable
 from ..errors import ArgumentError, DtypeError, ShapeError, where
 from ..msbc.layout import CODES as OP
 from .array_record import current
@@ -76,10 +76,12 @@ class Methods:
         return self._op("SELECT", sides)
 
     def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
-        return self._reduce("SUM", axis, keepdims)
+        """Integers and bools are summed as int64, as NumPy does (uint8 too, for want of uint64)."""
+        return self._as(int64 if self.dtype.kind != "f" else self.dtype)._reduce("SUM", axis, keepdims)
 
     def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
-        return self._reduce("MEAN", axis, keepdims)
+        """Of integers and bools in float64, as NumPy does."""
+        return self._as(float64 if self.dtype.kind != "f" else self.dtype)._reduce("MEAN", axis, keepdims)
 
     def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         return self._reduce("MAX", axis, keepdims)
@@ -102,6 +104,9 @@ class Methods:
             if number is not None:
                 group.insert(0, number)
         return result if axes else self._op("COPY")
+
+    def _as(self, dtype: DataType) -> Array:
+        return self._itself() if dtype is self.dtype else self._op("CAST", dtype=dtype)
 
     def _itself(self) -> Array:
         return cast("Array", self)

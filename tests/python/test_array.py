@@ -346,3 +346,14 @@ def test_errors_name_op_dtypes_shapes_and_line():
     raised(dvm.UnsupportedError, "index in two steps", apart, "# apart")
     raised(dvm.ArgumentError, "index 7 is out of range for axis 0", outside, "# outside")
     raised(dvm.ArgumentError, "axis 3 is out of range", axis, "# axis")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_sum_and_mean_count_as_numpy_does(dtype, axis):
+    x = np.array([[1, 0, 120], [1, 1, 100], [0, 1, 90]]).astype(dtype)
+    total, mean = dvm.tensor(x).sum(axis), dvm.tensor(x).mean(axis)
+    assert total.dtype == ("int64" if x.dtype.kind in "biu" else dtype) and mean.dtype == str(x.mean(axis).dtype)
+    np.testing.assert_array_equal(total.numpy(), x.sum(axis))
+    np.testing.assert_allclose(mean.numpy(), x.mean(axis), rtol=1e-6)
+    assert (dvm.tensor(x) > 0).sum().item() == (x > 0).sum()
