@@ -111,9 +111,13 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         return self.input(tensor, address)
 
     def operand(self, x: Any) -> Any:
-        """As `value`, but Python numbers and constant scalars become immediates (floats)."""
+        """As `value`, but Python numbers and constant scalars become immediates (floats). Raises Unlowerable for an integer no float holds."""
         if x.__class__ is not Tensor and not isinstance(x, Tensor):
-            return float(x) if x.__class__ is float else Whole(x)
+            if x.__class__ is float:
+                return x
+            if isinstance(x, int) and not -_EXACT <= x <= _EXACT:
+                raise Unlowerable(str(x))
+            return Whole(x)
         address = x._data_ptr()
         found = self.own.get(address)
         if found is not None:

@@ -212,3 +212,11 @@ def test_label_out_of_range_is_an_error_at_the_users_line() -> None:
     captured = dvm.jit(lambda a: cross_entropy(a, Tensor(np.array([1, 5, 0], np.int32))))
     with pytest.raises(dvm.ArgumentError, match=r"test_mindspore_ops.py:\d+: a label of 5"):
         captured(Tensor(L))
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 2**60 + 1, -(2**62) - 1])
+def test_integers_no_float_holds_stay_exact(number: int) -> None:
+    x = np.array([1, -2, number], np.int64)
+    added, same = dvm.jit(lambda x: (x[:2] + number, x == number))(Tensor(x))
+    assert added.asnumpy().tolist() == [number + 1, number - 2]
+    assert same.asnumpy().tolist() == [False, False, True]
