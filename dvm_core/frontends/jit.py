@@ -87,11 +87,12 @@ def _front_end(args: tuple, kwargs: dict) -> Call:
 def _kinds(args: tuple, kwargs: dict) -> set[str]:
     found: set[str] = set()
     stack = [*args, *kwargs.values()]
+    seen: set[int] = set()  # containers; one may hold itself
     for value in stack:
-        if isinstance(value, (tuple, list)):
-            stack.extend(value)
-        elif isinstance(value, dict):
-            stack.extend(value.values())
+        if isinstance(value, (tuple, list, dict)):
+            if id(value) not in seen:
+                seen.add(id(value))
+                stack.extend(value.values() if isinstance(value, dict) else value)
         else:
             kind = _kind(type(value))  # type: ignore[arg-type]
             if kind:

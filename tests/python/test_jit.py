@@ -13,7 +13,7 @@ from mindspore import Parameter, Tensor, nn, ops  # noqa: E402
 
 import dvm_core as dvm  # noqa: E402
 from dvm_core import _core  # noqa: E402
-from dvm_core.frontends import capture, notices, reloadable  # noqa: E402
+from dvm_core.frontends import capture, jit, notices, reloadable  # noqa: E402
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -73,6 +73,12 @@ def test_wrong_uses_say_what_is_right() -> None:
         dvm.jit(3)
     with pytest.raises(dvm.ArgumentError, match="mix dvm.tensor and mindspore"):
         dvm.jit(lambda a, b: a + b)(dvm.tensor(A), Tensor(A))
+
+
+def test_arguments_that_contain_themselves() -> None:
+    ring: list[Any] = [1, dvm.tensor(A)]
+    ring.append(ring)
+    assert jit._kinds((ring, {"ring": ring}), {}) == {"array"}
 
 
 # ---- dvm.tensor ----------------------------------------------------------------------------------------------------------------------
