@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ipaddress
 import os
 import signal
 import socket
@@ -63,7 +64,19 @@ def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
-    return host or "127.0.0.1", int(port)
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if not _loopback(host):
+        # Whoever reaches the port may start programs as this user, and the protocol knows no passwords.
+        raise argparse.ArgumentTypeError(f"{host} is not an address of this machine alone; use 127.0.0.1, ::1 or localhost "
+                                         "(from another machine, over a tunnel such as ssh -L)")
+    return host, int(port)
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def main(arguments: list[str] | None = None) -> int:

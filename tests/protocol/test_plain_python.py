@@ -253,6 +253,21 @@ def test_the_adapter_serves_on_a_socket_too(tmp_path):
         assert process.wait(5) == 0
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.0.2.1", "example.org"])
+def test_it_serves_this_machine_alone(host):
+    process = subprocess.run([sys.executable, "-m", "dvm_adapter", "--listen", f"{host}:0"], capture_output=True, text=True, timeout=10,
+                             stdin=subprocess.DEVNULL, env=environment())
+    assert process.returncode == 2 and not process.stdout
+    assert f"{host.strip('[]')} is not an address of this machine alone; use 127.0.0.1, ::1 or localhost" in process.stderr
+
+
+@pytest.mark.parametrize("address, host", [(":7", "127.0.0.1"), ("localhost:7", "localhost"), ("[::1]:7", "::1"), ("127.0.0.2:7", "127.0.0.2")])
+def test_addresses_of_this_machine(address, host):
+    from dvm_adapter.__main__ import _address
+
+    assert _address(address) == (host, 7)
+
+
 @pytest.mark.parametrize("garbage", [b"hello\r\n\r\n", b"Content-Length: -5\r\n\r\n", b"Content-Length: 3\r\n\r\n[1]", b"\0" * 100_000])
 def test_what_is_no_dap_ends_the_adapter(garbage):
     process = subprocess.Popen([sys.executable, "-m", "dvm_adapter"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
