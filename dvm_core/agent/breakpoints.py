@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .commands import Answer, Arguments, command, need
+from .commands import Answer, Arguments, CommandError, command, need
 from .conditions import BadCondition, Gate
 from .places import place, real
 
 if TYPE_CHECKING:
     from .session import Session
+
+_NEAREST = 2  # lines with a gradient that are named for one without
 
 
 @dataclass
@@ -26,6 +28,7 @@ class Point:
     instruction: int | None = None
     hooked: set[tuple[int, int]] = field(default_factory=set)  # (program, instruction) with a STOP of ours
     bound: Answer | None = None  # "tensorLine" of the first program that has the line
+    hint: str = ""  # why a backward line will not stop, as far as the programs so far show
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -43,6 +46,8 @@ class Breakpoints:
         self._by_hook: dict[int, Point] = {}
         self._given: dict[str, str] = {}  # real path -> the spelling the editor uses
         self._graph_mode: set[int] = set()  # programs whose Python body does not run again
+        self._gradients: dict[str, set[int]] = {}  # real path -> lines that backward instructions come from
+        self._looked_at: set[int] = set()  # programs whose lines are in there
 
     def given_path(self, path: str) -> str:
         return self._given.get(real(path), path) if path else path
@@ -57,8 +62,8 @@ class Breakpoints:
     # ---- the lists ---------------------------------------------------------------------------------------------------------------------
     def set_lines(self, asked: list[Answer]) -> list[Answer]:
         """Replaces all line breakpoints."""
-        self._given.update({real(str(item.get("path"))): str(item.get("path")) for item in asked})
         self._lines, results = self._read(self._lines, asked, _line_of)
+        self._given.update({real(point.path): point.path for point in self._lines})
         return self._place_all(self._lines, results)
 
     def set_instructions(self, asked: list[Answer]) -> list[Answer]:
@@ -70,13 +75,17 @@ class Breakpoints:
         points, results = [], []
         for item in asked:
             try:
+                if not isinstance(item, dict):
+                    raise BadCondition(f"a breakpoint is an object with id and place; this is {item!r}")
                 point = read(item)
-                old = known.pop(point.identity, None)
+                old = known.get(point.identity)
                 count = old.gate.count if old else 0
                 point.gate = Gate.of(item.get("condition"), item.get("hitCondition"), item.get("logMessage"), count)
-            except BadCondition as error:
-                results.append({"id": item.get("id"), "verified": False, "message": str(error)})
+            except (BadCondition, CommandError) as error:  # this entry alone: the others are in force
+                number = item.get("id") if isinstance(item, dict) else None
+                results.append({"id": number, "verified": False, "message": str(error)})
                 continue
+            known.pop(point.identity, None)
             point.hook = self._session.new_hook()
             if old is not None:  # hooks stay where they are; only what they mean is new
                 point.hook, point.hooked, point.bound = old.hook, old.hooked, old.bound
@@ -90,9 +99,12 @@ class Breakpoints:
     def _place_all(self, points: list[Point], results: list[Answer]) -> list[Answer]:
         """Binds a list that is in force already: a program made meanwhile on the training thread has seen it (`new_program`)."""
         programs = _core.programs() if points else []
+        for program in programs:
+            self._note_gradients(program)
         for point in points:
             for program in programs:
                 self._place(point, program)
+            point.hint = self._hint(point)
         by_id = {point.id: point for point in points}
         return [result if "verified" in result else _verified(by_id[result["id"]]) for result in results]
 
@@ -112,11 +124,31 @@ class Breakpoints:
         """On the capturing thread, before the program's first launch."""
         if graph_mode:
             self._graph_mode.add(program.id)
+        self._note_gradients(program)
         for point in self._lines:
-            was = point.bound
+            was = point.bound, point.hint
             self._place(point, program)
-            if point.bound is not was:
+            point.hint = self._hint(point)
+            if point.bound is not was[0] or point.hint != was[1]:
                 self._session.later("bound", **_verified(point))
+
+    def _note_gradients(self, program: Any) -> None:
+        if program.id in self._looked_at:
+            return
+        self._looked_at.add(program.id)
+        for number in {instruction.place for instruction in program.instructions}:
+            where = place(number)
+            if where.backward:
+                self._gradients.setdefault(where.real, set()).add(where.line)
+
+    def _hint(self, point: Point) -> str:
+        """What a backward line without a gradient is told, once a backward program of its file was made; "" for any other."""
+        if point.mode != "backward" or not point.path or (point.bound is not None and point.bound["backward"]):
+            return ""
+        lines = self._gradients.get(real(point.path), ())
+        nearest = sorted(sorted(lines, key=lambda line: (abs(line - point.line), line))[:_NEAREST])
+        known = "; nearest lines that have: " + ", ".join(map(str, nearest))
+        return "nothing on this line has a gradient" + known if nearest else ""
 
     def _place(self, point: Point, program: Any) -> None:
         """Sets the hooks of one breakpoint in one program."""
@@ -164,6 +196,8 @@ def _tensor_line(program: Any, instruction: Any, backward: bool) -> Answer:
 
 
 def _verified(point: Point) -> Answer:
+    if point.hint:
+        return {"id": point.id, "verified": False, "message": point.hint}
     if point.bound is None:
         missing = "" if point.instruction is None else f"there is no instruction {point.instruction} in program {point.program}"
         return {"id": point.id, "verified": False, "message": missing}
@@ -179,7 +213,10 @@ def _line_of(item: Arguments) -> Point:
     mode = item.get("mode") or "forward"
     if mode not in ("forward", "backward", "both"):
         raise BadCondition(f"there is no mode {mode!r}; there are forward, backward and both")
-    return Point(need(item, "id", int), 0, Gate(), path=need(item, "path", str), line=need(item, "line", int), mode=mode)
+    path = need(item, "path", str)
+    if "\0" in path:
+        raise BadCondition(f'argument "path" is {path!r}; no file is called that')
+    return Point(need(item, "id", int), 0, Gate(), path=path, line=need(item, "line", int), mode=mode)
 
 
 def _instruction_of(item: Arguments) -> Point:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-_HITS = re.compile(r"\s*(==|>=|<=|>|<|%)?\s*(\d+)\s*")
+_HITS = re.compile(r"\s*(==|>=|<=|>|<|%)?\s*(\d{1,18})\s*")
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
     "%": lambda hits, n: n > 0 and hits % n == 0,
@@ -64,28 +64,32 @@ class Gate:
     @classmethod
     def of(cls, condition: str | None, hit_condition: str | None, log_message: str | None, count: int = 0) -> Gate:
         """Raises BadCondition."""
+        for name, value in (("condition", condition), ("hitCondition", hit_condition), ("logMessage", log_message)):
+            if not isinstance(value or "", str):
+                raise BadCondition(f"{name} must be a text; this is {value!r}")
         return cls((condition or "").strip(), parse_hits(hit_condition), split_message(log_message) if log_message else [], count)
 
-    def stops(self, evaluate: Callable[[str], object], tell: Callable[[str], None]) -> bool:
+    def stops(self, evaluate: Callable[[str], object], tell: Callable[[str], None], where: str = "") -> bool:
         """Whether this hit stops. The condition comes first and only hits that meet it count. evaluate: value of an expression, raises
-        ValueError; tell: takes log lines and complaints."""
+        ValueError; tell: takes log lines and complaints; where: `file.py:12`, named by complaints."""
+        where = where and where + ": "
         if self.condition:
             try:
                 if not evaluate(self.condition):
                     return False
             except ValueError as error:
-                tell(f"condition `{self.condition}`: {error}")  # and stop: a condition that cannot be checked must not be passed over
+                tell(f"{where}condition `{self.condition}`: {error}")  # and stop: a condition that cannot be checked must not be passed over
         self.count += 1
         if not self.hits(self.count):
             return False
         if self.message:
-            tell("".join(_shown(text, evaluate) if expression else text for expression, text in self.message))
+            tell("".join(_shown(text, evaluate, where) if expression else text for expression, text in self.message))
             return False
         return True
 
 
-def _shown(expression: str, evaluate: Callable[[str], object]) -> str:
+def _shown(expression: str, evaluate: Callable[[str], object], where: str) -> str:
     try:
         return str(evaluate(expression))
     except ValueError as error:
-        return f"<{error}>"
+        return f"<{where}`{expression}`: {error}>"

@@ -1,6 +1,7 @@
 """Stops: what stands still, for how long, and what a step does. One at a time in the process; each has an epoch."""
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from dataclasses import dataclass, field
@@ -96,7 +97,8 @@ class Stops:
         def tell(text: str) -> None:
             self._session.notice(text, path=where.path, line=where.line, category="logpoint")
 
-        return [point for point in points if point.gate.stops(lambda text: evaluate(text, names), tell)]
+        line = f"{os.path.basename(where.path)}:{where.line}" if where.path else ""
+        return [point for point in points if point.gate.stops(lambda text: evaluate(text, names), tell, line)]
 
     def _next_epoch(self) -> int:
         self.epoch += 1

@@ -16,7 +16,7 @@ def test_hit_counts(text, expected):
     assert hits(Gate.of(None, text, None)) == expected
 
 
-@pytest.mark.parametrize("text", ["three", "=> 3", "3.5", "-1", "== -1", "3 4"])
+@pytest.mark.parametrize("text", ["three", "=> 3", "3.5", "-1", "== -1", "3 4", "9" * 5000])
 def test_bad_hit_count_says_the_syntax(text):
     with pytest.raises(BadCondition, match="a hit count is a number, or ==, >, >=, <, <= or % and a number"):
         parse_hits(text)
@@ -49,7 +49,24 @@ def test_a_log_message_never_stops():
 
     gate = Gate.of(None, None, "max {h.max()}, {bad}, {{literal}}, {open")
     assert hits(gate, 1, evaluate, told.append) == []
-    assert told == ["max 3.5, <no tensor `bad` here>, {literal}, {open"]
+    assert told == ["max 3.5, <`bad`: no tensor `bad` here>, {literal}, {open"]
+
+
+def test_complaints_name_the_line():
+    told = []
+
+    def broken(text):
+        raise ValueError("no tensor `k` here")
+
+    assert not Gate.of(None, None, "k is {k}").stops(broken, told.append, "model.py:12")
+    assert Gate.of("k > 3", None, None).stops(broken, told.append, "model.py:12")
+    assert told == ["k is <model.py:12: `k`: no tensor `k` here>", "model.py:12: condition `k > 3`: no tensor `k` here"]
+
+
+@pytest.mark.parametrize("given", [(3, None, None), (None, 3, None), (None, ["%2"], None), (None, None, {"text": 1})])
+def test_what_is_no_text_is_a_bad_condition(given):
+    with pytest.raises(BadCondition, match="must be a text; this is"):
+        Gate.of(*given)
 
 
 def test_log_messages_obey_conditions_and_hit_counts():

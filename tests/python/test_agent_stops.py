@@ -252,11 +252,47 @@ def test_hit_conditions_survive_a_new_list(adapter):
     assert "a hit count is a number" in breakpoint_on(adapter, LINE_S, hitCondition="often")["message"]
 
 
+def test_a_bad_entry_is_refused_alone(adapter):
+    good = {"id": 7, "path": model.path, "line": LINE_S, "mode": "backward"}
+    assert breakpoint_on(adapter, LINE_S)["message"] is not None
+    bad = [{**good, "id": 1, "hitCondition": 3}, {**good, "id": 2, "condition": True}, {**good, "id": 3, "line": "4"}, "five",
+           {**good, "id": 4, "path": "nul\0"}, {**good, "id": 5, "mode": ["backward"]}, {**good, "id": [6]}]
+    results = adapter.request("breakpoints", lines=[*bad, good])["results"]
+    assert [result.get("verified") for result in results[:-1]] == [False] * len(bad)
+    for result, said in zip(results, ["hitCondition must be a text; this is 3", "condition must be a text; this is True", '"line" is \'4\'',
+                                      "'five'", '"path"', "there is no mode", '"id" is [6]'], strict=False):
+        assert said in result["message"]
+    program = Running(model, X)
+    assert adapter.event("vmstop")["bp"] == [7]
+    # Refused in its new form, it is in force in neither.
+    assert breakpoint_on(adapter, LINE_S, hitCondition=3)["verified"] is False
+    adapter.request("go")
+    program.join()
+    model(X)
+    adapter.none("vmstop", 0.1)
+    items = adapter.request("instructionBreakpoints", items=[{"id": 1, "program": "x", "instruction": 0}, None])["results"]
+    assert [item["verified"] for item in items] == [False, False]
+
+
+def test_a_line_without_a_gradient_says_so(adapter):
+    waits = breakpoint_on(adapter, LINE_Y)
+    assert (waits["verified"], waits["message"]) == (False, "")
+    program = Running(model, X)
+    said = "nothing on this line has a gradient; nearest lines that have: 2, 3"
+    bound = adapter.event("bound")
+    assert (bound["id"], bound["verified"], bound["message"]) == (7, False, said)
+    program.join()
+    assert breakpoint_on(adapter, LINE_Y)["message"] == said  # also where the program is known already
+    assert breakpoint_on(adapter, 5)["message"] == said
+    assert breakpoint_on(adapter, LINE_S)["verified"]
+    assert breakpoint_on(adapter, LINE_Y, "both")["verified"]
+
+
 def test_log_points_never_stop(adapter):
     breakpoint_on(adapter, LINE_S, logMessage="s is {s.max():} {round(s.max())} {nope}")
     model(X)
     notice = adapter.event("notice", where=lambda n: n["category"] == "logpoint")
-    assert notice["text"].endswith("<no tensor `nope` here; there are " + notice["text"].rpartition("there are ")[2])
+    assert notice["text"].endswith(f"<{os.path.basename(model.path)}:{LINE_S}: `nope`: no tensor `nope` here; there are " + notice["text"].rpartition("there are ")[2])
     assert (notice["line"], notice["path"]) == (LINE_S, model.path)
     adapter.none("vmstop", 0.1)
 
