@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import asyncio
+import collections
+import contextlib
 import socket
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dvm_wire import HEADER, WireError, body_length, decode, encode, new_token, token_matches
@@ -18,6 +20,7 @@ Message = dict[str, Any]
 HELLO_TIMEOUT = 5.0  # seconds a connection may take to say who it is
 HELLO_LIMIT = 64 << 10  # bytes of that first frame, from a peer that has not shown a token yet
 ANSWER_TIMEOUT = 30.0
+KEPT_LIMIT = 4 << 20  # bytes of an agent's frames kept until somebody takes them; older ones go first
 LARGE = 1 << 20  # bytes from which a frame is parsed on a thread: the loop answers meanwhile
 
 
@@ -120,13 +123,40 @@ class AgentPeer:
 class _Connection:
     """An agent's connection, and where its frames go: to the session here, to a child session's adapter, or nowhere yet.
 
-    They are read in any case: an agent nobody asks for must not block on a full socket."""
+    They are read in any case: an agent nobody asks for must not block on a full socket. The newest are kept for who takes it."""
 
     hello: Message
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     peer: AgentPeer | None = None
     relay: asyncio.StreamWriter | None = None
+    kept: collections.deque[bytes] = field(default_factory=collections.deque)
+    kept_size: int = 0
+    ended: bool = False
+
+    @property
+    def taken(self) -> bool:
+        return self.peer is not None or self.relay is not None
+
+    def keep(self, body: bytes) -> None:
+        self.kept.append(body)
+        self.kept_size += len(body)
+        while self.kept_size > KEPT_LIMIT:
+            self.kept_size -= len(self.kept.popleft())
+
+    def take_kept(self) -> list[bytes]:
+        """What came before it was taken, once."""
+        bodies = list(self.kept)
+        self.kept.clear()
+        self.kept_size = 0
+        return bodies
+
+    def relay_to(self, writer: asyncio.StreamWriter) -> None:
+        """From now on that adapter gets everything, the frames kept first. No await: none may come in between."""
+        self.relay = writer
+        writer.write(encode({**self.hello, "token": ""}))
+        for body in self.take_kept():
+            writer.write(HEADER.pack(len(body)) + body)
 
 
 class AgentServer:
@@ -173,17 +203,20 @@ class AgentServer:
         self._agents[hello["pid"]] = connection
         waiting = self._wanted.pop(hello["pid"], None)
         if waiting is not None and not waiting.done():
-            waiting.set_result(connection)
+            waiting.set_result(connection)  # what comes until that adapter has it is kept
         else:
             self._offer(connection)
         try:
             while (body := await read_body(reader)) is not None:
                 if connection.peer is not None:
                     connection.peer.handle(decode(body) if len(body) < LARGE else await asyncio.to_thread(decode, body))
-                elif connection.relay is not None:
+                elif connection.relay is None:
+                    connection.keep(body)
+                else:
                     connection.relay.write(HEADER.pack(len(body)) + body)
                     await connection.relay.drain()
         finally:
+            connection.ended = True
             if self._agents.get(hello["pid"]) is connection:
                 del self._agents[hello["pid"]]
             if connection.peer is not None:
@@ -195,25 +228,46 @@ class AgentServer:
         peer = AgentPeer(connection.hello, connection.reader, connection.writer, self._log)
         if self.take(peer):
             connection.peer = peer
+            try:
+                for body in connection.take_kept():
+                    peer.handle(decode(body))
+            except WireError as error:
+                self._log.note(f"agent {peer.pid}: {error}")
+                peer.close()
 
     def offer_again(self) -> None:
         """Asks `take` once more about the agents left over: which process is the session's own may be known only now."""
         for connection in list(self._agents.values()):
-            if connection.peer is None and connection.relay is None:
+            if not connection.taken:
                 self._offer(connection)
 
     async def _relay(self, pid: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = self._agents.get(pid)
+        connection = self._agents.get(pid) or await self._awaited(pid, reader)
         if connection is None:
-            connection = await self._wanted.setdefault(pid, asyncio.get_running_loop().create_future())
-        writer.write(encode({**connection.hello, "token": ""}))
-        connection.relay = writer
+            return
+        connection.relay_to(writer)
+        if connection.ended:  # just now: its last frames are all there is
+            return
         try:
             while (body := await read_body(reader)) is not None:
                 connection.writer.write(HEADER.pack(len(body)) + body)
                 await connection.writer.drain()
         finally:
             connection.writer.close()  # the child's session has ended, and its agent learns it by this
+
+    async def _awaited(self, pid: int, reader: asyncio.StreamReader) -> _Connection | None:
+        """The agent of a process that has none yet; None if who wants it goes first. It says nothing before it has been answered."""
+        wanted = self._wanted[pid] = asyncio.get_running_loop().create_future()
+        gone = asyncio.ensure_future(read_body(reader, 0))
+        try:
+            await asyncio.wait({wanted, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if self._wanted.get(pid) is wanted:
+                del self._wanted[pid]
+            gone.cancel()
+            with contextlib.suppress(asyncio.CancelledError, WireError):
+                await gone  # the stream has one reader at a time
+        return wanted.result() if wanted.done() else None
 
     async def close(self) -> None:
         if self._server is not None:

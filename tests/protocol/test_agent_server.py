@@ -108,7 +108,7 @@ def test_a_childs_adapter_gets_the_childs_agent(agent_first):
         reader, writer = await connect(server)
         writer.write(encode(hello(server)))
         await asyncio.sleep(0.1)
-        # nobody listens yet: what an agent says then is lost, but it is never blocked
+        # nobody listens yet: an agent is never blocked by that
         if agent_first:
             writer.write(encode({"ev": "notice", "text": "x" * 1000}) * 2000)
             await asyncio.wait_for(writer.drain(), 5)
@@ -122,6 +122,82 @@ def test_a_childs_adapter_gets_the_childs_agent(agent_first):
         peer.close()
         assert await read_frame(reader) is None  # the child's session has ended: its agent learns it
         await running
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("agent_first", [True, False])
+def test_what_an_agent_says_before_it_is_taken_arrives_first_and_in_order(agent_first):
+    async def scenario(server):
+        asked = None
+        if not agent_first:
+            asked = asyncio.ensure_future(connect_relay(server.address, server.token, 77, Log()))
+            await asyncio.sleep(0.1)
+        _, writer = await connect(server)
+        writer.write(encode(hello(server)) + b"".join(encode({"ev": "step", "step": n}) for n in range(50)))
+        if agent_first:
+            await asyncio.sleep(0.1)
+        peer = await (asked or connect_relay(server.address, server.token, 77, Log()))
+        steps = []
+        peer.on_event = lambda event: steps.append(event["step"])
+        writer.write(encode({"ev": "step", "step": 50}))
+        writer.write_eof()
+        await peer.run()
+        assert steps == list(range(51))
+
+    run(scenario)
+
+
+def test_a_session_that_takes_an_agent_late_hears_what_it_said():
+    async def scenario(server):
+        _, writer = await connect(server)
+        writer.write(encode(hello(server)) + encode({"ev": "step", "step": 1}))
+        await asyncio.sleep(0.1)
+        heard = []
+
+        def take(agent):
+            agent.on_event = heard.append
+            return True
+
+        server.take = take
+        server.offer_again()
+        assert heard == [{"ev": "step", "step": 1}]
+
+    run(scenario)
+
+
+def test_of_a_talkative_agent_nobody_takes_only_the_newest_is_kept(monkeypatch):
+    monkeypatch.setattr(agent_peer, "KEPT_LIMIT", 1000)
+
+    async def scenario(server):
+        _, writer = await connect(server)
+        writer.write(encode(hello(server)) + b"".join(encode({"ev": "step", "step": n, "pad": "x" * 200}) for n in range(100)))
+        await asyncio.sleep(0.1)
+        peer = await connect_relay(server.address, server.token, 77, Log())
+        steps = []
+        peer.on_event = lambda event: steps.append(event["step"])
+        writer.close()
+        await peer.run()
+        assert steps and steps == list(range(100 - len(steps), 100)) and len(steps) <= 5
+
+    run(scenario)
+
+
+def test_who_waits_for_an_agent_and_goes_leaves_nothing_behind():
+    async def scenario(server):
+        reader, writer = await connect(server)
+        writer.write(encode({"type": "relay", "token": server.token, "pid": 77}))
+        while 77 not in server._wanted:
+            await asyncio.sleep(0.01)
+        writer.close()
+        while server._wanted:
+            await asyncio.sleep(0.01)
+        # the agent that comes then is for the next one who asks
+        agent, writer = await connect(server)
+        writer.write(encode(hello(server)))
+        peer = await connect_relay(server.address, server.token, 77, Log())
+        peer.send("tensors")
+        assert (await read_frame(agent))["cmd"] == "tensors"
 
     run(scenario)
 
