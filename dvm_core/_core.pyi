@@ -153,6 +153,9 @@ def poll_events(limit: int = 1000) -> list[dict[str, Any]]:
     or "" (capture), "time_ns"}. The queue is bounded; {"kind": "dropped", "count": n} says what was lost."""
 def synchronize_copies() -> None:
     """Waits until all captures so far are in the queue."""
+def set_capture_timeout(milliseconds: int) -> None:
+    """How long a capture may wait for its copy before it becomes a placeholder (100 at first), for captures taken from now on. Raises
+    Error outside of 1..60000."""
 def delay_copies(milliseconds: int) -> None:
     """For tests: keeps the copy stream busy that long."""
 def event_fd() -> int:

@@ -164,6 +164,8 @@ void bind_hooks(nb::module_& m) {
   m.def("poll_events", &poll_events, "limit"_a = 1000, "Takes finished hook results, oldest first.");
   m.def("event_fd", &events_fd, "A descriptor that is readable while poll_events has something.");
   m.def("synchronize_copies", &synchronize_snapshots, nb::call_guard<nb::gil_scoped_release>(), "Waits until all captures so far are in the queue.");
+  m.def("set_capture_timeout", &set_snapshot_timeout, "milliseconds"_a,
+        "How long a capture may wait for its copy before it becomes a placeholder: 1..60000, 100 at first. For captures taken from now on.");
   m.def("delay_copies", &delay_snapshots, "milliseconds"_a, "For tests: keeps the copy stream busy that long.");
   m.def("stats_of", &stats_of, "array"_a, "The hooks' statistics of any array (uint16 is taken as bfloat16).");
 }

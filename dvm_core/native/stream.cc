@@ -85,7 +85,7 @@ void Stream::wait(Event event) {
 
 namespace {
 
-std::atomic<int64_t> queued_bytes{0};
+std::atomic<int64_t> queued_bytes{0}, timeout_ms{100};
 
 // Never destroyed: process exit does not wait for snapshots.
 Stream*& copy_stream() {
@@ -158,10 +158,10 @@ void snapshot(Value value, HookEvent event, int64_t limit) {
     queued_bytes.fetch_sub(bytes);
     return publish_placeholder(std::move(event), "more than 64 MiB wait to be copied");
   }
-  const int64_t deadline = now_ns() + kSnapshotTimeoutNs;
-  copy_stream()->submit([value = std::move(value), event = std::move(event), bytes, deadline, copy]() mutable {
+  const int64_t timeout = timeout_ms.load(std::memory_order_relaxed), deadline = now_ns() + timeout * 1'000'000;
+  copy_stream()->submit([value = std::move(value), event = std::move(event), bytes, timeout, deadline, copy]() mutable {
     if (now_ns() > deadline) {
-      publish_placeholder(std::move(event), "the copy did not start within 100 ms");
+      publish_placeholder(std::move(event), "the copy did not start within " + std::to_string(timeout) + " ms");
     } else {
       copy(event, value, bytes);
       value.owner.reset();
@@ -169,6 +169,12 @@ void snapshot(Value value, HookEvent event, int64_t limit) {
     }
     queued_bytes.fetch_sub(bytes);
   });
+}
+
+void set_snapshot_timeout(int64_t milliseconds) {
+  if (milliseconds < 1 || milliseconds > 60'000)
+    throw UserError("set_capture_timeout: " + std::to_string(milliseconds) + " ms is not within 1..60000");
+  timeout_ms.store(milliseconds, std::memory_order_relaxed);
 }
 
 void delay_snapshots(int milliseconds) {

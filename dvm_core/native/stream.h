@@ -38,9 +38,11 @@ class Stream {
 };
 
 // Copies `value` (its storage is held until then) into `event.data` and publishes the event. A value above `limit` bytes, one still
-// queued after kSnapshotTimeoutNs, and one that finds too many bytes queued before it, is published as a placeholder with the reason.
-inline constexpr int64_t kSnapshotTimeoutNs = 100'000'000, kSnapshotQueueBytes = int64_t{64} << 20;
+// queued after the timeout, and one that finds too many bytes queued before it, is published as a placeholder with the reason.
+inline constexpr int64_t kSnapshotQueueBytes = int64_t{64} << 20;
 void snapshot(Value value, HookEvent event, int64_t limit);
+// How long a copy may wait in the queue, for snapshots taken from now on; 100 at first. Throws UserError outside of 1..60000.
+void set_snapshot_timeout(int64_t milliseconds);
 // Waits until all snapshots so far are published.
 void synchronize_snapshots();
 // For tests: keeps the copy stream busy that long.
