@@ -55,8 +55,10 @@ class Reloads:
         self.reported(body, answer=True)
         return body
 
-    async def undo(self) -> Message:
-        answer = await self._session.tensors.ask("undoReload", timeout=RELOAD_TIMEOUT)
+    async def undo(self, path: str | None) -> Message:
+        """Takes back the last reload, with a path the last one of that file."""
+        named = {"path": path} if path else {}
+        answer = await self._session.tensors.ask("undoReload", **named, timeout=RELOAD_TIMEOUT)
         body = {key: value for key, value in answer.items() if key not in ("re", "ok")}
         self.reported(body, answer=True)
         return body
@@ -183,4 +185,7 @@ async def reload(session: Session, arguments: Body) -> Body:
 
 @request("dvm/undoReload", needs=Needs.AGENT)
 async def undo_reload(session: Session, arguments: Body) -> Body:
-    return await session.reloads.undo()
+    path = arguments.get("path")
+    if path is not None and (not isinstance(path, str) or not path):
+        raise RequestError(f'"path" is {path!r}; it must be the file whose last reload to take back')
+    return await session.reloads.undo(path and os.path.abspath(path))

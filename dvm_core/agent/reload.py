@@ -34,4 +34,5 @@ def reload(session: Session, arguments: Arguments, reply: Reply) -> None:
 
 @command("undoReload", later=True)
 def undo_reload(session: Session, arguments: Arguments, reply: Reply) -> None:
-    session.reloader.undo(lambda report: reply(report.message()))
+    """path: the file whose last reload is taken back, default the last of all. Refused if a later reload of another file needs it."""
+    session.reloader.undo(lambda report: reply(report.message()), need(arguments, "path", str, None))

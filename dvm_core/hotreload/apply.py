@@ -17,11 +17,12 @@ class Assignment:
     write: Callable[[Any], None]
     new: Any
     old: Any = MISSING
+    where: tuple[Any, ...] = ()  # equal for two assignments to one place, as long as its owner lives
 
 
 def attribute(function: FunctionType, name: str, value: Any) -> Assignment:
     """`__code__`, `__defaults__`, `__kwdefaults__` or `__doc__` of a function."""
-    return Assignment(lambda: getattr(function, name), lambda new: setattr(function, name, new), value)
+    return Assignment(lambda: getattr(function, name), lambda new: setattr(function, name, new), value, where=(id(function), name))
 
 
 def item(names: dict[str, Any], name: str, value: Any) -> Assignment:
@@ -31,7 +32,7 @@ def item(names: dict[str, Any], name: str, value: Any) -> Assignment:
             names.pop(name, None)
         else:
             names[name] = new
-    return Assignment(lambda: names.get(name, MISSING), write, value)
+    return Assignment(lambda: names.get(name, MISSING), write, value, where=(id(names), name))
 
 
 def class_attribute(cls: type, name: str, value: Any) -> Assignment:
@@ -40,7 +41,7 @@ def class_attribute(cls: type, name: str, value: Any) -> Assignment:
             setattr(cls, name, new)
         elif name in vars(cls):
             delattr(cls, name)
-    return Assignment(lambda: vars(cls).get(name, MISSING), write, value)
+    return Assignment(lambda: vars(cls).get(name, MISSING), write, value, where=(id(cls), name))
 
 
 def contents(container: Any, value: Any) -> Assignment:
@@ -48,7 +49,7 @@ def contents(container: Any, value: Any) -> Assignment:
     def write(new: Any) -> None:
         container.clear()
         (container.extend if isinstance(container, list) else container.update)(new)
-    return Assignment(lambda: type(container)(container), write, value)
+    return Assignment(lambda: type(container)(container), write, value, where=(id(container),))
 
 
 @dataclass
@@ -93,4 +94,4 @@ class Patch:
 
     def inverse(self) -> Patch:
         """The patch that undoes this one as a transaction of its own. Only while this one is in force."""
-        return Patch([Assignment(a.read, a.write, a.old) for a in reversed(self.assignments[:self.applied])])
+        return Patch([Assignment(a.read, a.write, a.old, where=a.where) for a in reversed(self.assignments[:self.applied])])

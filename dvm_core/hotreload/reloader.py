@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 
+from . import depends, report
 from . import plan as planning
-from . import report
 from .apply import Patch
 from .classify import classify
 from .edits import APPLY
@@ -62,9 +63,9 @@ class Reloader:
         """Brings the file's text (None: what is on disk) into force, or says why not."""
         self._add(Job(path, text, False, reply, self.news))
 
-    def undo(self, reply: Reply) -> None:
-        """Takes back the last reload that was applied."""
-        self._add(Job("", None, True, reply, self.news))
+    def undo(self, reply: Reply, path: str | None = None) -> None:
+        """Takes back the last reload that was applied, with a path the last one of that file."""
+        self._add(Job(path or "", None, True, reply, self.news))
 
     def _add(self, job: Job) -> None:
         with self._arrived:
@@ -205,11 +206,16 @@ class Reloader:
     # ---- undo ------------------------------------------------------------------------------------------------------------------------
     def _undo(self, job: Job) -> Report:
         kept = list(self._done)
-        last = next((done for done in reversed(kept) if done.needs_trial), None)
+        wanted = os.path.realpath(job.path) if job.path else ""
+        last = next((done for done in reversed(kept) if done.needs_trial and wanted in ("", os.path.realpath(done.path))), None)
         if last is None:
-            return Report(report.UNCHANGED, reasons=["no reload is in force: nothing to undo"])
+            of = f" of {os.path.basename(job.path)}" if job.path else ""
+            return Report(report.UNCHANGED, job.path, reasons=[f"no reload{of} is in force: nothing to undo"])
         # Edits of lines only that came to this file after it go with it: their line tables belong to the newer text.
         undone = [done for done in reversed(kept[kept.index(last):]) if done.path == last.path]
+        later = [done for done in kept[kept.index(last):] if done.path != last.path and done.needs_trial]
+        if needed := depends.reason(undone, later):
+            return Report(report.REFUSED, last.path, reasons=[needed])
         self._done = [done for done in kept if done not in undone]
         job.path = last.path
         plan = planning.Plan([], Patch([assignment for done in undone for assignment in done.plan.patch.inverse().assignments]))

@@ -201,6 +201,8 @@ def test_a_reload_is_reported_once_and_breakpoints_are_bound_again(stopped):
     sent = [entry["message"] for entry in entries if (entry.get("peer"), entry.get("direction")) == ("debugpy", "->")]
     assert [m["command"] for m in sent].count("setBreakpoints") == 2
     assert stopped.request("dvm/undoReload")["step"] == 3
+    assert stopped.request("dvm/undoReload", path=str(FAKE))["path"] == str(FAKE)
+    assert "\"path\" is 3; it must be the file" in stopped.refusal("dvm/undoReload", path=3)
 
 
 def test_tokens_stay_out_of_the_log(stopped):

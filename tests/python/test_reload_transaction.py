@@ -60,13 +60,18 @@ class Answers(list):
 class Program:
     """A file, its module, and a reloader over it."""
 
-    def __init__(self, path, text):
+    def __init__(self, path, text, beside=None):
+        """beside: another program, whose reloader this file is in the hands of, too."""
         self.path = path
         path.write_text(text)
         self.module = types.ModuleType(f"reload_{path.stem}")
         self.module.__file__ = str(path)
         sys.modules[self.module.__name__] = self.module
         exec(compile(text, str(path), "exec", dont_inherit=True), vars(self.module))
+        if beside is not None:
+            self.calls, self.reloader, self.book = beside.calls, beside.reloader, beside.book
+            self.book.remember(str(path))
+            return
         self.calls = Calls()
         self.stopped = self.capturing = False
         self.book, self.news, self.swapped = SourceBook(), Answers(), []
@@ -81,9 +86,9 @@ class Program:
         self.reloader.reload(str(self.path), None, answers.append)
         return answers
 
-    def undo(self):
+    def undo(self, path=None):
         answers = Answers()
-        self.reloader.undo(answers.append)
+        self.reloader.undo(answers.append, path and str(path))
         return answers
 
     def call_until(self, answers, function=None):
@@ -245,6 +250,52 @@ def test_undo_goes_back_step_by_step(program):
         assert p.module.scale(1) == n
     answer = p.undo().wait()
     assert answer.outcome == "unchanged" and answer.reasons == ["no reload is in force: nothing to undo"]
+
+
+@pytest.fixture
+def two(program, tmp_path):
+    first = program()
+    other = Program(tmp_path / "other.py", "import sys\n\n\ndef twice(x):\n    return x * 2\n", beside=first)
+    yield first, other
+    del sys.modules[other.module.__name__]
+
+
+def test_undo_of_one_file_leaves_the_others(two):
+    p, other = two
+    p.call_until(p.save(AFTER))
+    p.call_until(other.save(other.path.read_text().replace("* 2", "* 5")))
+    answer = p.call_until(p.undo(p.path))
+    assert (answer.outcome, answer.path) == ("applied", str(p.path))
+    assert (p.module.scale(1), other.module.twice(1)) == (2, 5)
+    again = p.call_until(p.undo(p.path))
+    assert again.outcome == "unchanged" and again.reasons == [f"no reload of {p.path.name} is in force: nothing to undo"]
+    assert p.call_until(p.undo()).path == str(other.path) and other.module.twice(1) == 2
+
+
+def test_undo_is_refused_while_a_later_reload_of_another_file_uses_what_it_brought(two):
+    p, other = two
+    p.call_until(p.save(AFTER + "\n\ndef helper(x):\n    return x + 10\n"))
+    before = other.path.read_text()
+    called = f"sys.modules[{p.module.__name__!r}].helper(x)"
+    p.call_until(other.save(before.replace("x * 2", called)))
+    assert other.module.twice(1) == 11
+    answer = p.call_until(p.undo(p.path))
+    assert answer.outcome == "refused"
+    assert answer.reasons == ["the later reload of other.py uses `helper`, which this one brought in: undo that one first"]
+    assert other.module.twice(1) == 11 and p.module.scale(1) == 3
+    assert p.call_until(p.undo(other.path)).outcome == "applied"
+    assert p.call_until(p.undo(p.path)).outcome == "applied"
+    assert p.module.scale(1) == 2 and not hasattr(p.module, "helper")
+
+
+def test_undo_is_refused_while_a_later_reload_has_changed_the_same_again(two):
+    p, other = two
+    p.call_until(p.save(AFTER))
+    p.call_until(other.save(other.path.read_text().replace("* 2", "* 5")))
+    first, later = p.reloader._done
+    later.plan.patch.assignments.append(first.plan.patch.assignments[0])  # two reloads that wrote one place
+    assert p.call_until(p.undo(p.path)).reasons == ["the later reload of other.py changed the same things again: undo that one first"]
+    assert p.module.scale(1) == 3
 
 
 def test_a_running_function_is_named(program):

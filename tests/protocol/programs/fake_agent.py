@@ -164,8 +164,8 @@ class FakeAgent:
         self.send(ev="reload", **outcome)
         return outcome
 
-    def do_undoReload(self):
-        return {"outcome": "applied", "step": 3, "reasons": [], "instructionsPatched": 1, "instructionsTotal": 6, "ms": 1.0}
+    def do_undoReload(self, path=None):
+        return {**({"path": path} if path else {}), "outcome": "applied", "step": 3, "reasons": [], "instructionsPatched": 1, "instructionsTotal": 6, "ms": 1.0}
 
     def do_detach(self):
         self.lines, self.filters, self.instruction_points = [], [], []
