@@ -78,7 +78,8 @@ class Gate:
                 if not evaluate(self.condition):
                     return False
             except ValueError as error:
-                tell(f"{where}condition `{self.condition}`: {error}")  # and stop: a condition that cannot be checked must not be passed over
+                # and stop: a condition that cannot be checked must not be passed over
+                tell(f"{where}condition `{self.condition}`: {error}")
         self.count += 1
         if not self.hits(self.count):
             return False

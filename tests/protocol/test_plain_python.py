@@ -128,6 +128,7 @@ def test_wrong_launches_fail_with_a_sentence(adapter):
     cases = [({"program": "/no/such/file.py"}, "does not exist: /no/such/file.py"),
              ({"program": str(PLAIN), "dvm": {"hotReload": "always"}}, "allowed: onSave, manual, off"),
              ({"program": str(PLAIN), "dvm": {"sampleEvery": 0}}, "must be at least 1"),
+             ({"program": str(PLAIN), "dvm": {"snapshotTimeoutMs": 60001}}, "must be at most 60000"),
              ({"program": str(PLAIN), "dvm": {"devise": "cpu"}}, 'unknown setting "dvm.devise"'),
              ({"program": str(PLAIN), "env": ["A=1"]}, '"env" must be an object'),
              ({}, "program")]
@@ -261,7 +262,8 @@ def test_it_serves_this_machine_alone(host):
     assert f"{host.strip('[]')} is not an address of this machine alone; use 127.0.0.1, ::1 or localhost" in process.stderr
 
 
-@pytest.mark.parametrize("address, host", [(":7", "127.0.0.1"), ("localhost:7", "localhost"), ("[::1]:7", "::1"), ("127.0.0.2:7", "127.0.0.2")])
+@pytest.mark.parametrize("address, host", [(":7", "127.0.0.1"), ("localhost:7", "localhost"), ("[::1]:7", "::1"),
+                                           ("127.0.0.2:7", "127.0.0.2")])
 def test_addresses_of_this_machine(address, host):
     from dvm_adapter.__main__ import _address
 
