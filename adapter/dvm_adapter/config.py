@@ -22,6 +22,7 @@ _SETTINGS: dict[str, tuple[type, Any, Any]] = {
     "snapshotTimeoutMs": (int, 100, 1),
     "hotReload": (str, "onSave", HOT_RELOAD),
 }
+_LARGEST: dict[str, Any] = {"snapshotTimeoutMs": 60_000}
 
 
 def read_settings(given: Any) -> dict[str, Any]:
@@ -42,6 +43,8 @@ def read_settings(given: Any) -> dict[str, Any]:
             raise RequestError(f'"dvm.{name}" is {value!r}; allowed: {", ".join(allowed)}', show=True)
         if kind is int and value < allowed:
             raise RequestError(f'"dvm.{name}" is {value}; it must be at least {allowed}', show=True)
+        if name in _LARGEST and value > _LARGEST[name]:
+            raise RequestError(f'"dvm.{name}" is {value}; it must be at most {_LARGEST[name]}', show=True)
         settings[name] = value
     return settings
 

@@ -120,7 +120,9 @@ class Watches:
         self._known(watch, answer)
 
     def snapshot(self, event: Message) -> Message | None:
-        """A snapshot as the client sees it; None for a watch it has taken back."""
+        """A snapshot as the client sees it; None for a watch it has taken back. Those of capture "all" belong to no watch."""
+        if event.get("watchId", -1) is None:
+            return event
         watch = self._by_agent.get(event.get("watchId", -1))
         if watch is None:
             return None

@@ -9,14 +9,17 @@ from typing import Any
 from .. import _core, devices
 from ..frontends import capture, notices, reloadable
 from ..hotreload import SourceBook
-from . import breakpoints, commands, memory, programs, python_stop, reload, tensors, tracing, watches  # noqa: F401 - each declares commands
-from .commands import Answer, Arguments, CommandError, command
+from . import breakpoints, commands, memory, programs, python_stop, reload, sampling, tensors, tracing, watches  # noqa: F401 - each declares commands
+from .commands import Answer, Arguments, CommandError, command, need
 from .connection import TICK, Connection, hidden_thread
 from .places import LIBRARIES, Texts
 from .stops import Stops
 
 _CHECKS = {"nan": 1, "inf": 2}  # filter -> bit of _core.set_check
 _SETTINGS: dict[str, Any] = {"capture": "breakpoint", "sampleEvery": 100, "snapshotMaxBytes": 1 << 20, "snapshotTimeoutMs": 100}
+_CAPTURE = ("breakpoint", "watched", "all")
+_RANGES: dict[str, tuple[int, int]] = {"sampleEvery": (1, 1 << 31), "snapshotMaxBytes": (0, 1 << 40), "snapshotTimeoutMs": (1, 60_000)}
+_EVENTS_AT_ONCE = 64  # of up to snapshotMaxBytes each: requests are served between them
 
 
 class Session:
@@ -34,6 +37,7 @@ class Session:
         self.reloader = reload.make_reloader(self, self.book)
         self.rank = int(os.environ.get("RANK_ID") or os.environ.get("RANK") or 0)
         self._hooks = 0
+        self.sampling = sampling.Sampling(self.new_hook())
         self._events: collections.deque[dict[str, Any]] = collections.deque()
         self._checks = 0
         self._last_tick = 0.0
@@ -59,7 +63,9 @@ class Session:
         self.stops.release_all()
         self.breakpoints.clear()
         self.watches.clear()
+        self.sampling.stop()
         self.set_filters([])
+        _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"])
         _core.set_program_handler(None)
         _core.set_stop_handler(None)
         _core.clear_hooks()
@@ -115,6 +121,7 @@ class Session:
             active = capture.active()
             self.breakpoints.new_program(program, active is not None and active.mode == "graph")
             self.watches.new_program(program)
+            self.sampling.new_program(program)
             self.later("program", id=program.id, name=program.name, backward=program.backward, instructions=len(program.instructions),
                        areas=len(program.areas))
         except Exception as error:
@@ -122,11 +129,11 @@ class Session:
             self.later("notice", text=text, path="", line=0, category="error")
 
     def _poll(self) -> None:
-        for event in _core.poll_events():
+        for event in _core.poll_events(_EVENTS_AT_ONCE):
             if event["kind"] == "dropped":
                 self.connection.event("dropped", count=event["count"])
                 continue
-            told = self.watches.snapshot(event)
+            told = self.watches.snapshot(event) or self.sampling.snapshot(event)
             if told is not None:
                 self.connection.event("snapshot", **told)
 
@@ -165,10 +172,21 @@ class Session:
 
 @command("configure")
 def configure(session: Session, arguments: Arguments) -> Answer:
-    """The settings of the `dvm` object in the launch configuration; those that are not the agent's business are passed over."""
-    for name, value in arguments.items():
-        if name in session.settings and type(value) is type(session.settings[name]):
-            session.settings[name] = value
+    """The settings of the `dvm` object in the launch configuration; those that are not the agent's business are passed over.
+
+    Nothing is changed if a value is refused."""
+    given = {name: need(arguments, name, type(default), default) for name, default in session.settings.items()}
+    if given["capture"] not in _CAPTURE:
+        raise CommandError(f"capture is {given['capture']!r}; it must be one of {', '.join(_CAPTURE)}")
+    for name, (least, most) in _RANGES.items():
+        if not least <= given[name] <= most:
+            raise CommandError(f"{name} is {given[name]}; it must be from {least} to {most}")
+    session.settings.update(given)
+    _core.set_capture_timeout(given["snapshotTimeoutMs"])
+    if given["capture"] == "all":
+        session.sampling.start(given["sampleEvery"], given["snapshotMaxBytes"])
+    else:
+        session.sampling.stop()
     device = arguments.get("device")
     if isinstance(device, str) and device:
         try:

@@ -1,6 +1,7 @@
 """Watches: statistics or bytes of a value, taken while the program runs, every n-th launch."""
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ class Watches:
         if watch is None:
             raise CommandError(f"there is no watch {number}")
         for match in watch.matched:
-            _core.clear_hook(match["program"], match["instruction"], watch.kind, watch.id)
+            clear_hook(match["program"], match["instruction"], watch.kind, watch.id)
 
     def clear(self) -> None:
         for number in list(self._watches):
@@ -96,19 +97,30 @@ class Watches:
         watch = self._watches.get(event["hook"])
         if watch is None:
             return None
-        told: Answer = {"watchId": watch.id, "name": watch.name, "step": event["step"], "shape": list(event["shape"]),
-                        "dtype": values.dtype_name(event["dtype"]), "program": event["program"], "instruction": event["instruction"],
-                        "launch": event["launch"], "timeNs": event["time_ns"]}
         here = (event["program"], event["instruction"])
-        told["backward"] = any(match["backward"] for match in watch.matched if (match["program"], match["instruction"]) == here)
-        if event.get("stats"):
-            told["stats"] = event["stats"]
-        if event["kind"] == "capture":
-            if event.get("placeholder"):
-                told.update(placeholder=True, reason=event["placeholder"])
-            else:
-                told["data"] = values.packed(event["data"])
-        return told
+        backward = any(match["backward"] for match in watch.matched if (match["program"], match["instruction"]) == here)
+        return wire_snapshot(event, watch.id, watch.name, backward)
+
+
+def wire_snapshot(event: dict[str, Any], watch: int | None, name: str, backward: bool) -> Answer:
+    """The wire's `snapshot` for an event of the core: with `stats`, `data`, or `placeholder` and its reason."""
+    told: Answer = {"watchId": watch, "name": name, "step": event["step"], "shape": list(event["shape"]),
+                    "dtype": values.dtype_name(event["dtype"]), "program": event["program"], "instruction": event["instruction"],
+                    "launch": event["launch"], "timeNs": event["time_ns"], "backward": backward}
+    if event.get("stats"):
+        told["stats"] = event["stats"]
+    if event["kind"] == "capture":
+        if event.get("placeholder"):
+            told.update(placeholder=True, reason=event["placeholder"])
+        else:
+            told["data"] = values.packed(event["data"])
+    return told
+
+
+def clear_hook(program: int, instruction: int, kind: int, hook: int) -> None:
+    """Takes a hook out; of a program that the core has forgotten, there is nothing to take out."""
+    with contextlib.suppress(_core.Error):
+        _core.clear_hook(program, instruction, kind, hook)
 
 
 def _last_of_run(program: Any, start: int, texts: Any) -> int:

@@ -24,9 +24,9 @@ export interface Place {
   backward?: boolean;
 }
 
-/** Event dvm/snapshot: statistics or values of a watched tensor at one step, or why there are none. */
+/** Event dvm/snapshot: statistics or values of a tensor at one step, or why there are none. It belongs to no watch with capture "all". */
 export interface Snapshot {
-  watchId: number;
+  watchId: number | null;
   name?: string;
   step: number;
   shape: number[];

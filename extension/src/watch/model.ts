@@ -151,7 +151,7 @@ export class WatchModel implements vscode.Disposable {
   }
 
   private receive(session: string, snapshot: Snapshot): void {
-    const watch = this.ids.get(session)?.get(snapshot.watchId);
+    const watch = snapshot.watchId === null ? undefined : this.ids.get(session)?.get(snapshot.watchId);
     if (!watch) return;
     if (watch.what === 'stats') this.seriesIn(session, watch.key).add(snapshot);
     if (session === this.sessions.current()?.id) this.snapshots.fire({ key: watch.key, snapshot });
