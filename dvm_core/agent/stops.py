@@ -1,4 +1,6 @@
-"""Stops: what stands still, for how long, and what a step does. One at a time in the process; each has an epoch."""
+"""Stops: what stands still, for how long, and what a step does. One per thread, of which the user looks at one; each has an epoch.
+
+The VM stands on one thread at a time; Python may stand on others meanwhile."""
 from __future__ import annotations
 
 import os
@@ -41,7 +43,8 @@ class Stops:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.current: Stop | None = None
+        self._standing: dict[int, Stop] = {}  # thread -> its stop, the latest last
+        self._shown = 0  # the thread whose stop the user looks at
         self.epoch = 0
         self.python_paused = 0  # ident of a thread that pydevd stopped by itself, 0 if none
         self._turn = threading.Lock()  # held by the thread that stands at a VM stop
@@ -49,11 +52,32 @@ class Stops:
         self._passed: tuple[int, int] | None = None  # (launch, instruction) a step has shown already
         self.enabled = True
 
+    @property
+    def current(self) -> Stop | None:
+        """The stop that the user looks at; when that is over, the latest of those that stand still."""
+        shown = self._standing.get(self._shown)
+        return shown or next(iter(reversed(list(self._standing.values()))), None)
+
     def require(self) -> Stop:
         """The current stop. Raises CommandError if there is none."""
-        if self.current is None:
+        current = self.current
+        if current is None:
             raise CommandError("the tensor program is running: this needs a stop on a tensor line")
-        return self.current
+        return current
+
+    def select(self, thread: int) -> Answer | None:
+        """Makes that thread's stop the current one. Its frame, None if it does not stand."""
+        stop = self._standing.get(thread)
+        if stop is None:
+            return None
+        self._shown = thread
+        return self.frame(stop)
+
+    def _begin(self, stop: Stop) -> None:
+        self._session.references.clear()
+        self._standing.pop(stop.thread, None)
+        self._standing[stop.thread] = stop
+        self._shown = stop.thread
 
     @property
     def looking(self) -> bool:
@@ -106,11 +130,10 @@ class Stops:
 
     def _stand(self, stop: Stop, kind: str, points: list[int], frame: FrameType | None) -> None:
         """Announces the stop and holds this thread until it is over."""
-        self._session.references.clear()
         text = self._why(kind, stop.view) if kind in ("nan", "inf") else ""
         top = python_stop.top_user_frame(frame)
         stop.joined = python_stop.attached() and top is not None
-        self.current = stop
+        self._begin(stop)
         self._announce(stop, kind, points, text)
         try:
             with capture.set_aside():
@@ -143,9 +166,10 @@ class Stops:
         return explain.explain(kind, instruction.opcode, instruction.name, result, view.operands(view.at), tuple(instruction.attrs))
 
     def _over(self, stop: Stop) -> None:
-        if self.current is stop:
-            self.current = None
-            self._session.references.clear()
+        if self._standing.get(stop.thread) is stop:
+            if self.current is stop:
+                self._session.references.clear()
+            del self._standing[stop.thread]
 
     # ---- from the adapter --------------------------------------------------------------------------------------------------------------
     def frame(self, stop: Stop) -> Answer:
@@ -154,9 +178,9 @@ class Stops:
         told["path"] = self._session.breakpoints.given_path(told["path"])
         return {**told, "ref": stop.epoch}
 
-    def go(self) -> None:
-        """The stop is over. A thread inside pydevd leaves when debugpy lets it."""
-        stop = self.current
+    def go(self, thread: int | None = None) -> None:
+        """That thread's stop is over, or the current one. A thread inside pydevd leaves when debugpy lets it."""
+        stop = self.current if thread is None else self._standing.get(thread)
         if stop is not None:
             self._over(stop)
             stop.released.set()
@@ -164,7 +188,9 @@ class Stops:
     def release_all(self) -> None:
         """The debugger has gone: nobody will let anything go any more."""
         self.enabled = False
-        self.go()
+        for stop in list(self._standing.values()):
+            self._over(stop)
+            stop.released.set()
         self.python_paused = 0
 
     def python_stopped(self, ident: int) -> Answer | None:
@@ -173,23 +199,32 @@ class Stops:
         captures = self._session.captures(ident)
         self.python_paused = ident
         TRACING.turn_on()
-        if self.current is not None and self.current.thread == ident and self.current.launch is not None:
-            return self.frame(self.current)
+        standing = self._standing.get(ident)
+        if standing is not None and standing.launch is not None:
+            return self.select(ident)
+        if standing is not None:
+            self._over(standing)  # an earlier stop of Python's: those end without a word to us
+        self._end_left(ident)
         if frame is None or not captures:
             return None
         innermost = captures[-1]
         innermost.flush_all()
         innermost.inspected = True
-        self._session.references.clear()
-        self.current = Stop(self._next_epoch(), ident, CaptureView(innermost, self._session.texts, frame), joined=True)
-        return self.frame(self.current)
+        stop = Stop(self._next_epoch(), ident, CaptureView(innermost, self._session.texts, frame), joined=True)
+        self._begin(stop)
+        return self.frame(stop)
 
     def look(self) -> None:
         """From time to time: a stop of Python's ends without a word to us."""
         if self.python_paused and python_stop.attached() and not python_stop.is_suspended(self.python_paused):
             self.python_paused = 0
-            if self.current is not None and self.current.launch is None:
-                self._over(self.current)
+            self._end_left()
+
+    def _end_left(self, present: int = 0) -> None:
+        """Ends Python's stops on threads that have gone on, except for one that has just been reported."""
+        for stop in list(self._standing.values()):
+            if stop.launch is None and stop.thread != present and python_stop.attached() and not python_stop.is_suspended(stop.thread):
+                self._over(stop)
 
     # ---- steps of the VM: on the agent's thread, while the launching thread stands --------------------------------------------------
     def step(self, kind: str) -> None:
@@ -286,8 +321,15 @@ def step(session: Session, arguments: Arguments, reply: Reply) -> None:
 
 @command("go")
 def go(session: Session, arguments: Arguments) -> Answer:
-    session.stops.go()
+    """thread: ident of the one whose stop is over, default the one looked at."""
+    session.stops.go(need(arguments, "thread", int, None))
     return {}
+
+
+@command("select")
+def select(session: Session, arguments: Arguments) -> Answer:
+    """thread: ident of the one whose stop the user looks at from now on."""
+    return {"tensor": session.stops.select(need(arguments, "thread", int))}
 
 
 @command("filters")

@@ -379,6 +379,72 @@ def test_two_threads_take_turns(adapter):
     assert set(threads) == {program.thread.ident for program in programs}
 
 
+class Pausing:
+    """A captured function that waits in its body, where Python's debugger would hold it, before it runs what `model` does."""
+
+    def __init__(self):
+        self.inside, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, x):
+        with Capture("forward") as c:
+            c.add("MUL", (c.input(x), -1), LINE_H, imms=(2.0,), called="h")
+            self.inside.set()
+            self.go_on.wait(20)
+        return model(x)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_python_stopping_on_another_thread_does_not_cover_a_stop_of_the_vm(adapter, by_name):
+    reference = model(X)
+    breakpoint_on(adapter, LINE_S)
+    first = Running(model, X)
+    stop = adapter.event("vmstop")
+    pausing = Pausing()
+    second = Running(pausing, X)
+    assert pausing.inside.wait(20)
+    there = adapter.request("pythonStop", thread=second.thread.ident)["tensor"]
+    assert there["ref"] > stop["epoch"]
+    assert adapter.request("frames")["tensor"]["ref"] == there["ref"]
+    if by_name:
+        assert adapter.request("select", thread=first.thread.ident)["tensor"]["ref"] == stop["epoch"]
+        assert "grad(s)" in [t["name"] for t in adapter.request("tensors")["tensors"]]
+        adapter.request("select", thread=second.thread.ident)
+        adapter.request("go", thread=first.thread.ident)
+        assert same(first.join(), reference)
+        assert adapter.request("frames")["tensor"]["ref"] == there["ref"]
+        adapter.request("go")
+    else:
+        adapter.request("go")
+        assert adapter.request("frames")["tensor"] == stop["FRAME"]
+        adapter.request("step", kind="instruction")
+        later = adapter.event("vmstop")
+        assert (later["thread"], later["FRAME"]["instruction"]) == (first.thread.ident, stop["FRAME"]["instruction"] + 1)
+        adapter.request("go")
+        assert same(first.join(), reference)
+    assert adapter.request("frames")["tensor"] is None
+    pausing.go_on.set()  # its own program stops now
+    assert adapter.event("vmstop")["thread"] == second.thread.ident
+    adapter.request("go")
+    assert same(second.join(), reference)
+
+
+def test_the_debugger_goes_away_while_two_threads_stand(adapter):
+    reference = model(X)
+    breakpoint_on(adapter, LINE_S)
+    first = Running(model, X)
+    adapter.event("vmstop")
+    pausing = Pausing()
+    second = Running(pausing, X)
+    assert pausing.inside.wait(20)
+    adapter.request("pythonStop", thread=second.thread.ident)
+    stops = agent._session.stops
+    adapter.close()
+    assert same(first.join(), reference)
+    pausing.go_on.set()
+    assert same(second.join(), reference)
+    assert stops.current is None and not stops.looking
+
+
 def test_the_debugger_goes_away_during_a_stop(adapter):
     reference = model(X)
     breakpoint_on(adapter, LINE_S)
