@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "elements.h"
+#include "kernels.h"
 #include "pool.h"
 
 namespace dvm {
 namespace {
-
-constexpr int64_t kRowPiece = 4096;   // columns a long row is reduced by, see kernels.h
 
 uint8_t* partials(const Run& run, const Join& j) {
   return j.direct ? static_cast<uint8_t*>(run.base[j.result]) : run.workspace(j.scratch);
@@ -22,10 +21,10 @@ void do_join_x(Core& c, const uint64_t* w) {
   const auto* src = static_cast<const uint8_t*>(c.pointer(operand_a(w[1])));
   const ReduceRow reduce = c.run.k.reduce_row[int(j.op)][int(j.dtype)];
   for (int64_t r = 0; r < c.rows; ++r) {
-    uint8_t* out = partials(c.run, j) + ((c.row + r) * j.parts + c.col / kRowPiece) * item;
-    const int64_t blocks = c.cols / kRowPiece, rest = c.cols % kRowPiece;
-    if (blocks) reduce(out, src + r * c.cols * item, blocks, kRowPiece);
-    if (rest) reduce(out + blocks * item, src + (r * c.cols + blocks * kRowPiece) * item, 1, rest);
+    uint8_t* out = partials(c.run, j) + ((c.row + r) * j.parts + c.col / kReduceBlock) * item;
+    const int64_t blocks = c.cols / kReduceBlock, rest = c.cols % kReduceBlock;
+    if (blocks) reduce(out, src + r * c.cols * item, blocks, kReduceBlock);
+    if (rest) reduce(out + blocks * item, src + (r * c.cols + blocks * kReduceBlock) * item, 1, rest);
   }
 }
 

@@ -10,6 +10,9 @@
 
 namespace dvm {
 
+// Columns a long row is reduced by. Kernels, tiles and the joining of partial results agree on it: bits depend on it.
+inline constexpr int64_t kReduceBlock = 4096;
+
 // Statistics of one run of elements; merged with stats_merge. Only finite values count for min, max, mean and m2 (sum of squared
 // deviations); histogram is over log2|x| in 32 bins: bin 0 holds |x| < 2^-24, bin 31 holds |x| >= 2^6.
 struct Stats {
@@ -35,7 +38,7 @@ using Binary = void (*)(void* dst, const void* a, const void* b, int64_t n);
 // `s` holds one value per row, applied to `cols` elements of that row (rows = 1: a plain scalar).
 using BinaryRow = void (*)(void* dst, const void* a, const void* s, int64_t rows, int64_t cols);
 using Select = void (*)(void* dst, const uint8_t* cond, const void* a, const void* b, int64_t n);
-// dst[r] = reduce(src[r, :]): blocks of 4096 columns, each 16 lanes then a fixed tree, blocks joined in order.
+// dst[r] = reduce(src[r, :]): blocks of kReduceBlock columns, each 16 lanes then a fixed tree, blocks joined in order.
 using ReduceRow = void (*)(void* dst, const void* src, int64_t rows, int64_t cols);
 // acc[j] = acc[j] (op) src[i, j] for i = 0, 1, 2 ... in that order. The caller has put the identity (or an earlier partial) in acc.
 using ReduceCol = void (*)(void* acc, const void* src, int64_t rows, int64_t cols);

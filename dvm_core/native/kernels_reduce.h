@@ -6,7 +6,6 @@
 
 namespace dvm::DVM_LEVEL {
 
-inline constexpr int64_t kReduceBlock = 4096;
 inline constexpr int kLanes = 16;
 
 template <class T>

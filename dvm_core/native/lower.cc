@@ -1,12 +1,12 @@
 // Tensor instructions as tile instructions.
 #include "encoder.h"
+#include "kernels.h"
 #include "optable.h"
 
 namespace dvm {
 namespace {
 
 constexpr double kSimpleNs = 0.1, kCostlyNs = 0.6, kMemoryNs = 0.1, kMultiplyAddNs = 0.01;  // per element, one thread
-constexpr int64_t kRowPiece = 4096;                                         // columns a long row is reduced by, see kernels.h
 
 bool is_costly(Op op) {
   return op == Op::kPOW || op == Op::kDIV || (op >= Op::kEXP && op <= Op::kSIGMOID) || op == Op::kSIN || op == Op::kCOS;
@@ -150,7 +150,7 @@ void Encoder::lower_join(int i, const Ref& a) {
   join.out = in.dtype;
   join.outer = r.outer;
   join.width = r.inner;
-  join.parts = join.row ? (r.count + kRowPiece - 1) / kRowPiece : out_.space.blocks;
+  join.parts = join.row ? (r.count + kReduceBlock - 1) / kReduceBlock : out_.space.blocks;
   join.divisor = in.op == Op::kMEAN ? r.count : 0;
   join.direct = join.parts == 1 && join.dtype == join.out;
   const int op = static_cast<int>(join.op), d = static_cast<int>(join.dtype);

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels.h"
+
 namespace dvm {
 namespace {
 
 constexpr int64_t kTileElements = 4096;      // operands and results of a few instructions stay in the first-level cache
 constexpr int64_t kSmallestTile = 1024;
 constexpr int64_t kTilesForBalance = 8;
-constexpr int64_t kReduceBlock = 4096;       // columns a long row is reduced by, see kernels.h
 constexpr int64_t kTransposeSide = 64;       // an operand read across its rows is copied in squares
 // Products: rows of a tile come in groups of the register tile (14 with AVX-512), columns in panels of 32 that B is packed in; both small enough for
 // the second-level cache, and a few tiles for every core.
