@@ -4,20 +4,13 @@ Allowed are names that the stop can see, constants, operators, comparisons, inde
 from __future__ import annotations
 
 import ast
-import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-MOST_ELEMENTS = 1 << 26  # of any intermediate result
-_LARGEST_POWER = 1 << 12  # bits of a Python integer raised to a power
-
-
-class Refused(ValueError):
-    """The expression is not allowed, not known, or fails; the text is for the user."""
-
+from .bounds import Refused, check_call, check_operands, check_result, gathered, refuse_large
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
@@ -88,8 +81,10 @@ class _Evaluator:
         if handler is None:
             raise Refused(f"`{ast.unparse(node)}` cannot be evaluated at a tensor line")
         result = handler(node)
-        if isinstance(result, np.ndarray) and result.size > MOST_ELEMENTS:
-            raise Refused(f"`{ast.unparse(node)}` has {result.size:,} elements; at most {MOST_ELEMENTS:,} are computed here")
+        if not isinstance(node, (ast.Name, ast.Constant)):
+            check_result(node, result)
+        elif isinstance(result, np.ndarray):
+            refuse_large(node, result.size)
         return result
 
     def _Constant(self, node: ast.Constant) -> Any:
@@ -109,7 +104,7 @@ class _Evaluator:
         if handler is None:
             raise Refused(f"`{ast.unparse(node)}` cannot be evaluated at a tensor line")
         left, right = self.value(node.left), self.value(node.right)
-        _check_size(node, left, right)
+        check_operands(node, left, right)
         return handler(left, right)
 
     def _BoolOp(self, node: ast.BoolOp) -> Any:
@@ -126,7 +121,7 @@ class _Evaluator:
         for op, part in zip(node.ops, node.comparators, strict=True):
             right = self.value(part)
             if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-                _check_size(node, left, right)
+                check_operands(node, left, right)
             step = _COMPARE[type(op)](left, right)
             result = step if result is True else np.logical_and(result, step)
             left = right
@@ -142,7 +137,10 @@ class _Evaluator:
         return [self.value(part) for part in node.elts]
 
     def _Subscript(self, node: ast.Subscript) -> Any:
-        return self.value(node.value)[self.value(node.slice)]
+        owner, index = self.value(node.value), self.value(node.slice)
+        if isinstance(owner, np.ndarray):
+            refuse_large(node, gathered(owner, index))
+        return owner[index]
 
     def _Slice(self, node: ast.Slice) -> Any:
         return slice(*(None if part is None else self.value(part) for part in (node.lower, node.upper, node.step)))
@@ -157,25 +155,29 @@ class _Evaluator:
         whole = ast.unparse(node)
         if whole in self._names:  # a value that is called `grad(h)`
             return self._names[whole]
-        function = self._function(node)
+        function, owner = self._function(node)
         arguments = [self.value(part) for part in node.args]
         keywords = {part.arg: self.value(part.value) for part in node.keywords if part.arg}
         if any(part.arg is None for part in node.keywords) or "out" in keywords:
             raise Refused(f"`{ast.unparse(node)}` cannot be evaluated at a tensor line")
-        _check_size(node, *arguments)
+        operands = [*owner, *arguments, *keywords.values()]
+        check_operands(node, *operands)
+        check_call(node, operands, keywords)
         return function(*arguments, **keywords)
 
-    def _function(self, node: ast.Call) -> Callable[..., Any]:
+    def _function(self, node: ast.Call) -> tuple[Callable[..., Any], list[Any]]:
+        """What is called, and the value it is a method of, if it is one."""
         target = node.func
         if isinstance(target, ast.Name) and target.id in FUNCTIONS:
-            return FUNCTIONS[target.id]
+            return FUNCTIONS[target.id], []
         if isinstance(target, ast.Attribute):
             prefix = target.value
             while isinstance(prefix, ast.Attribute):
                 prefix = prefix.value
             if isinstance(prefix, ast.Name) and prefix.id in _PREFIXES and prefix.id not in self._names and target.attr in FUNCTIONS:
-                return FUNCTIONS[target.attr]
-            return self._method(self.value(target.value), target.attr)
+                return FUNCTIONS[target.attr], []
+            owner = self.value(target.value)
+            return self._method(owner, target.attr), [owner]
         raise Refused(f"`{ast.unparse(target)}` is not called at a tensor line; allowed: {', '.join(sorted(FUNCTIONS))}")
 
     @staticmethod
@@ -194,30 +196,6 @@ def _truth(value: Any) -> bool:
     if isinstance(value, np.ndarray) and value.size != 1:
         raise Refused(f"a tensor of shape {list(value.shape)} is neither true nor false; say .any() or .all()")
     return bool(value)
-
-
-def _check_size(node: ast.AST, *operands: Any) -> None:
-    """Refuses what would be too large before it is computed."""
-    shapes = [np.shape(operand) for operand in operands if isinstance(operand, np.ndarray)]
-    called = getattr(node, "func", None)
-    matrix = isinstance(getattr(node, "op", None), ast.MatMult) or getattr(called, "attr", getattr(called, "id", "")) in ("dot", "matmul")
-    if len(shapes) > 1:
-        try:
-            if matrix:
-                size = math.prod(shapes[0][:-1]) * math.prod((*shapes[1][:-2], *shapes[1][-1:]))
-            else:
-                size = math.prod(np.broadcast_shapes(*shapes))
-        except ValueError:
-            return  # these do not broadcast: the operation itself says so
-        if size > MOST_ELEMENTS:
-            raise Refused(f"`{ast.unparse(node)}` would have {size:,} elements; at most {MOST_ELEMENTS:,} are computed here")
-    if shapes or not isinstance(node, ast.BinOp):
-        return
-    left, right = operands
-    if isinstance(node.op, ast.Pow) and isinstance(left, int) and isinstance(right, int) and left.bit_length() * right > _LARGEST_POWER:
-        raise Refused(f"`{ast.unparse(node)}` is too large a number")
-    if isinstance(node.op, ast.Mult) and not all(isinstance(side, (int, float, complex, np.generic)) for side in (left, right)):
-        raise Refused(f"`{ast.unparse(node)}` repeats a sequence")
 
 
 def is_plain(value: Any) -> bool:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ _CONSTANT_NODES = (
     ast.FloorDiv, ast.Mod, ast.Pow, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Load,
 )
 _LARGEST_POWER = 1024  # `9 ** 9 ** 9` is a constant, too, but not one to compute for a look
+_MOST_BITS = 1 << 14  # of an integer that is computed; `(9 ** 999) ** 999` has more
 
 
 class NotConstant(ValueError):
@@ -20,10 +22,11 @@ class NotConstant(ValueError):
 
 def value_of(node: ast.expr) -> Any:
     """The value of a constant expression (numbers, strings, None, arithmetic and containers of them). Raises NotConstant."""
-    for part in ast.walk(node):
-        if not isinstance(part, _CONSTANT_NODES):
-            raise NotConstant(ast.unparse(node))
-        if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Pow, ast.Mult)) and not _small(part):
+    parts = list(ast.walk(node))
+    if not all(isinstance(part, _CONSTANT_NODES) for part in parts):
+        raise NotConstant(ast.unparse(node))
+    for part in parts:
+        if isinstance(part, ast.BinOp) and not _small(part):
             raise NotConstant(ast.unparse(node))
     try:
         return eval(compile(ast.Expression(node), "<constant>", "eval"), {"__builtins__": {}})
@@ -32,12 +35,30 @@ def value_of(node: ast.expr) -> Any:
 
 
 def _small(node: ast.BinOp) -> bool:
-    right = node.right.operand if isinstance(node.right, ast.UnaryOp) else node.right
-    number = right.value if isinstance(right, ast.Constant) else None
-    if isinstance(node.op, ast.Mult):  # numbers multiply freely; repeating a text or a list may be huge
-        return not any(isinstance(side, (ast.List, ast.Tuple)) or isinstance(getattr(side, "value", None), (str, bytes))
-                       for side in (node.left, node.right))
-    return isinstance(number, (int, float)) and abs(number) <= _LARGEST_POWER
+    """Whether the operation's result is small, whatever its parts are made of."""
+    if isinstance(node.op, (ast.Mult, ast.Mod)):  # repeating a text or a list may be huge, and so may `"%99999999d" % 1`
+        parts = list(ast.walk(node))
+        if any(isinstance(part, (ast.List, ast.Tuple)) or isinstance(getattr(part, "value", None), (str, bytes)) for part in parts):
+            return False
+    return _bits(node) <= _MOST_BITS
+
+
+def _bits(node: ast.AST) -> float:
+    """No fewer bits than an integer value of the expression has; infinity for a power that is not to be computed."""
+    if isinstance(node, ast.Constant):
+        return node.value.bit_length() if isinstance(node.value, int) else 1
+    if isinstance(node, ast.UnaryOp):
+        return _bits(node.operand) + 1
+    if not isinstance(node, ast.BinOp):
+        return 1
+    left, right = _bits(node.left), _bits(node.right)
+    if isinstance(node.op, ast.Pow):
+        exponent = node.right.operand if isinstance(node.right, ast.UnaryOp) else node.right
+        number = exponent.value if isinstance(exponent, ast.Constant) else None
+        if not isinstance(number, (int, float)) or abs(number) > _LARGEST_POWER:
+            return math.inf
+        return left * max(1, abs(number))
+    return left + right if isinstance(node.op, ast.Mult) else max(left, right) + 1
 
 
 def is_constant(node: ast.expr | None) -> bool:

@@ -1,10 +1,13 @@
 """Expressions at a tensor line: what is computed, and that nothing of the program can be reached or run."""
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dvm_core.agent.evaluate import MOST_ELEMENTS, Refused, evaluate, is_plain, names_in
+from dvm_core.agent.bounds import MOST_ELEMENTS
+from dvm_core.agent.evaluate import Refused, evaluate, is_plain, names_in
 
 H = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 10
 NAMES = {"h": H, "w": np.eye(4, dtype=np.float32), "i": 1, "mask": H > 0, "rate": 0.5, "name": "relu", "config": {"k": 2}}
@@ -87,11 +90,41 @@ def test_refused(expression):
 
 @pytest.mark.parametrize("expression", [
     "9 ** 9 ** 9", "'a' * 10 ** 9", "[0] * 10 ** 9", "big[:, None] * big", "np.maximum(big[:, None], big)", "big[:, None] @ big[None]",
-    "np.matmul(big[:, None], big[None])", "big[:, None] < big",
+    "np.matmul(big[:, None], big[None])", "big[:, None] < big", "big[:, None].clip(big, 1)", "big[:, None].dot(big[None])",
+    "np.where(big[:, None] > 0, big, 0)", "many.tolist()", "sorted(many)",
+    "np.maximum([big[:, None]], big)", "square[index]", "square[:, index]", "square[..., index]",
+    "square[index[:, None], many]", "np.stack([many, many, many, many, many, many, many, many])", "np.concatenate([" + "many, " * 8 + "])",
+    "np.quantile(square, many, axis=0)", "np.diff(index, 10 ** 9)", "np.diff(index, n=10 ** 9)", "index.astype('S99999999')",
+    "np.sum(index, dtype='O')", "h.astype('U9999999')", "((9 ** 999) ** 999) ** 999", "np.square(" * 9 + "2 ** 2000" + ")" * 9,
+    "(2 ** 4000) * (2 ** 4000) * (2 ** 4000)", "'%99999999d' % 5", "name % 5", "b'%99999999d' % 5",
 ])
 def test_too_large_is_refused_before_it_is_computed(expression):
-    with pytest.raises(Refused):
-        evaluate(expression, {"big": np.zeros(MOST_ELEMENTS // 1000, np.float32)})
+    names = {"big": np.zeros(MOST_ELEMENTS // 1000, np.float32), "many": np.broadcast_to(np.int64(0), (MOST_ELEMENTS // 7,)), "h": H,
+             "index": np.zeros(MOST_ELEMENTS // 1000, np.int64), "square": np.zeros((1024, 1024), np.float32), "name": "%99999999d"}
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refused):
+            evaluate(expression, names)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("expression, shape", [
+    ("square[index[:3]]", (3, 1024)), ("square[mask]", (5,)), ("square[[1, 2], None, :4]", (2, 1, 4)),
+    ("square[..., index[:2]]", (1024, 2)),
+    ("square[1, index[:2]]", (2,)), ("square[index[:2], index[:2]]", (2,)), ("square[mask[0]]", (5, 1024)),
+    ("square.transpose((1, 0))", (1024, 1024)),
+    ("np.quantile(square, [0.1, 0.9])", (2,)), ("np.concatenate([square, square], axis=1)", (1024, 2048)),
+    ("square.astype('float16')", (1024, 1024)),
+    ("np.diff(square, 2, axis=0)", (1022, 1024)), ("square.reshape(2, 512, 1024)", (2, 512, 1024)), ("square.sum(axis=(0, 1))", ()),
+    ("square[:2, :2] * [1, 2]", (2, 2)), ("5 % 3", ()), ("square % 3", (1024, 1024)), ("[1, 2] + [3]", (3,)),
+])
+def test_bounds_leave_what_is_small(expression, shape):
+    mask = np.zeros((1024, 1024), bool)
+    mask[0, :5] = True
+    value = evaluate(expression, {"square": np.zeros((1024, 1024), np.float32), "index": np.zeros(9, np.int64), "mask": mask})
+    assert np.shape(value) == shape
 
 
 def test_unknown_name_lists_what_there_is():
