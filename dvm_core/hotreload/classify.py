@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Iterator, Sequence
 
 from . import toplevel
 from .constants import NotConstant, replaced, value_of
-from .edits import Edit
-from .parse import Definition, Source, dump
+from .edits import Changed, Edit
+from .parse import Definition, Source, Stub, dump
 
 
 def classify(old: Source, new: Source, is_main: bool = True) -> list[Edit]:
@@ -118,26 +119,79 @@ def _head(definition: Definition) -> list[str]:
 
 
 def _body_edit(old: Definition, new: Definition) -> Edit:
-    """One edit with the constants that differ, if nothing else does, or the first statement that differs."""
+    """One edit with the constants that differ, if nothing else does, or with the statements that do."""
     constants = replaced(old.node, new.node)
     if constants:
-        return Edit("body", new.key, constants[0].line, "", "", constants)
-    before, after = _body(old), _body(new)
-    first = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
-    return Edit("body", new.key, _line_of(new, first), _text_of(old, first), _text_of(new, first))
+        return Edit("body", new.key, constants[0].line, "", "", [Changed("constant", c.old, c.new, c.line) for c in constants])
+    end = getattr(new.node, "end_lineno", 0) or new.node.lineno
+    if isinstance(old.node, ast.Lambda) or isinstance(new.node, ast.Lambda):
+        changed = [Changed("body", _lambda_text(old), _lambda_text(new), new.node.lineno)]
+    else:
+        changed = list(_changed_statements(_without_docstring(old.statements), _without_docstring(new.statements), end))
+    return Edit("body", new.key, changed[0].line if changed else end, "", "", changed)
 
 
-def _line_of(definition: Definition, index: int) -> int:
-    statements = _without_docstring(definition.statements)
-    return statements[index].lineno if index < len(statements) else getattr(definition.node, "end_lineno", 0) or definition.node.lineno
+def _lambda_text(definition: Definition) -> str:
+    return toplevel.first_line_of(definition.node.body) if isinstance(definition.node, ast.Lambda) else ""
 
 
-def _text_of(definition: Definition, index: int) -> str:
-    if isinstance(definition.node, ast.Lambda):
-        return toplevel.first_line_of(definition.node.body)
-    statements = _without_docstring(definition.statements)
-    return toplevel.first_line_of(statements[index]) if index < len(statements) else ""
+def _changed_statements(old: Sequence[ast.stmt], new: Sequence[ast.stmt], end: int) -> Iterator[Changed]:
+    """Statements inserted, deleted and replaced, in the order of the new text; inside a compound one if its head is the same.
 
+    end: the line for what was deleted after the last statement that stays."""
+    before, after = list(map(dump, old)), list(map(dump, new))
+    for i, j, k, m in _differing(before, after):
+        # What was replaced by more or less than it was: a statement goes with one of its own sort.
+        for i2, j2, k2, m2 in _alike(old[i:j], new[k:m]):
+            for gone, came in zip(old[i + i2:i + j2], new[k + k2:k + m2], strict=False):
+                yield from _changed_statement(gone, came)
+            paired = min(j2 - i2, m2 - k2)
+            for came in new[k + k2 + paired:k + m2]:
+                yield Changed("inserted", "", _statement_text(came), came.lineno)
+            for gone in old[i + i2 + paired:i + j2]:
+                line = new[k + m2].lineno if k + m2 < len(new) else end
+                yield Changed("deleted", _statement_text(gone), "", line)
+
+
+def _differing(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int, int]]:
+    for tag, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield i, j, k, m
+
+
+def _alike(old: Sequence[ast.stmt], new: Sequence[ast.stmt]) -> Iterator[tuple[int, int, int, int]]:
+    """Runs of statements that belong together."""
+    matcher = difflib.SequenceMatcher(None, list(map(_sort, old)), list(map(_sort, new)), autojunk=False)
+    for _, i, j, k, m in matcher.get_opcodes():
+        yield i, j, k, m
+
+
+def _sort(node: ast.stmt) -> str:
+    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+    value = getattr(node, "value", None)
+    called = dump(value.func) if isinstance(node, ast.Expr) and isinstance(value, ast.Call) else ""
+    return " ".join([type(node).__name__, called, *(dump(t) for t in targets if isinstance(t, ast.AST))])
+
+
+def _statement_text(node: ast.stmt) -> str:
+    if isinstance(node, ast.Expr) and isinstance(node.value, Stub):
+        return "definition of " + getattr(node.value, "key", "").rpartition(".")[2]
+    return toplevel.first_line_of(node)
+
+
+def _changed_statement(old: ast.stmt, new: ast.stmt) -> Iterator[Changed]:
+    blocks = [name for name in ("body", "orelse", "finalbody") if isinstance(getattr(new, name, None), list)]
+    if blocks and type(old) is type(new) and _without(old, blocks) == _without(new, blocks):
+        for name in blocks:
+            yield from _changed_statements(getattr(old, name), getattr(new, name), new.end_lineno or new.lineno)
+    else:
+        yield Changed("body", _statement_text(old), _statement_text(new), new.lineno)
+
+
+def _without(node: ast.stmt, blocks: list[str]) -> list[str]:
+    """A compound statement but for these blocks of it."""
+    return [ast.dump(value) if isinstance(value, ast.AST) else repr([ast.dump(v) if isinstance(v, ast.AST) else v for v in value])
+            if isinstance(value, list) else repr(value) for name, value in ast.iter_fields(node) if name not in blocks]
 
 
 def _kind(definition: Definition) -> str:

@@ -32,6 +32,15 @@ KINDS: dict[str, tuple[str, str]] = {
 }
 
 
+@dataclass(frozen=True)
+class Changed:
+    """One difference inside a body. what: "constant", "inserted" or "deleted" for a statement, "body" for one that was replaced."""
+    what: str
+    old: str
+    new: str
+    line: int  # in the new text; for what was deleted, that of what follows
+
+
 @dataclass
 class Edit:
     kind: str
@@ -39,7 +48,8 @@ class Edit:
     line: int  # in the new text; for what was removed, where it would be
     old: str = ""
     new: str = ""
-    value: Any = None  # "constant" kinds: (old value, new value); "default": {parameter: value}; "new import": the import
+    # "body": list of Changed; "constant" kinds: (old value, new value); "default": {parameter: value}; "new import": the import
+    value: Any = None
 
     @property
     def verdict(self) -> str:

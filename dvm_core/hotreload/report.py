@@ -8,6 +8,7 @@ from typing import Any
 
 from .edits import APPLY, Edit
 
+_REVERSED = {"inserted": "deleted", "deleted": "inserted"}
 APPLIED, UNCHANGED, REFUSED = "applied", "unchanged", "refused"
 
 
@@ -35,18 +36,19 @@ class Report:
 
 
 def changes_of(edits: list[Edit]) -> list[dict[str, Any]]:
-    """One entry per constant that differs, and per function where more than constants differ."""
+    """One entry per constant that differs, and per statement where more than constants differ."""
     found = []
     for edit in edits:
         if edit.kind == "body" and edit.value:
-            found += [_change(edit.key, "constant", c.old, c.new, c.line) for c in edit.value]
+            found += [_change(edit.key, c.what, c.old, c.new, c.line) for c in edit.value]
         elif edit.verdict == APPLY:
             found.append(_change(edit.key, edit.kind, edit.old, edit.new, edit.line))
     return found
 
 
 def reversed_changes(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**change, "old": change["new"], "new": change["old"]} for change in changes]
+    return [{**change, "what": _REVERSED.get(change["what"], change["what"]), "old": change["new"], "new": change["old"]}
+            for change in changes]
 
 
 def _change(function: str, what: str, old: str, new: str, line: int) -> dict[str, Any]:

@@ -157,7 +157,8 @@ def tell_reload(answer: dict[str, Any]) -> None:
         count = f"{answer['instructionsPatched']} of {answer['instructionsTotal']} instructions"
         console.print(f"  applied at step {answer['step']} · {count} · {answer['ms']:.1f} ms")
         for change in answer.get("changes", [])[:4]:
-            console.print(f"    {change['function']}: {change['what']}: {change.get('old')} → {change.get('new')}", markup=False)
+            texts = [text for text in (change.get("old"), change.get("new")) if text]
+            console.print(f"    {change['function']}: {change['what']}: {' → '.join(texts)}", markup=False)
     else:
         console.print(f"  {answer['outcome']}: {'; '.join(answer['reasons'])}", markup=False)
 

@@ -260,6 +260,34 @@ def two(program, tmp_path):
     del sys.modules[other.module.__name__]
 
 
+BODY = """def scale(x, by=2):
+    loss = x + 1
+    for n in range(2):
+        loss = loss * n
+    return loss * by
+"""
+
+
+@pytest.mark.parametrize("old, new, changes", [
+    ("    return loss", "    print('hey')\n    return loss", [("inserted", "", "print('hey')", 5)]),
+    ("    loss = x + 1\n", "    loss = x + 1\n    x = 2\n", [("inserted", "", "x = 2", 3)]),
+    ("    return loss * by\n", "", [("deleted", "return loss * by", "", 4)]),
+    ("    for n in range(2):\n        loss = loss * n\n", "", [("deleted", "for n in range(2):", "", 3)]),
+    ("        loss = loss * n\n", "        loss = loss * n\n        print(n)\n", [("inserted", "", "print(n)", 5)]),
+    ("loss * n", "loss - n", [("body", "loss = loss * n", "loss = loss - n", 4)]),
+    ("return loss * by", "print(x)\n    return loss / by",
+     [("inserted", "", "print(x)", 5), ("body", "return loss * by", "return loss / by", 6)]),
+    ("    return loss", "    def f():\n        return 1\n    return loss", [("inserted", "", "definition of f", 5)])])
+def test_statements_are_told_as_inserted_deleted_or_replaced(program, old, new, changes):
+    p = program(BODY)
+    answer = p.call_until(p.save(BODY.replace(old, new)))
+    told = [{"function": "scale", "what": what, "old": a, "new": b, "line": line} for what, a, b, line in changes]
+    assert answer.outcome == "applied" and answer.changes == told
+    back = p.call_until(p.undo(p.path))
+    assert [change["what"] for change in back.changes] == [
+        {"inserted": "deleted", "deleted": "inserted"}.get(what, what) for what, *_ in changes]
+
+
 def test_undo_of_one_file_leaves_the_others(two):
     p, other = two
     p.call_until(p.save(AFTER))
