@@ -28,8 +28,10 @@ def jit(function: Any = None, *, mode: str = "stream") -> Any:
     """Captures a function, a MindSpore cell or a cell class: its tensor ops run on this package's virtual machine.
 
     mode "stream" (also called "PIK"): the Python body runs on every call and decides what happens. "graph": it runs once per kind of
-    arguments (shapes, dtypes, plain values) and is replayed without Python. Use it on the loss function, or on the part of a model
-    whose shapes change; everything else stays as it is. Raises ArgumentError for another mode or something that is no function.
+    arguments (shapes, dtypes, plain values) and is replayed without Python, until something changes that its code reads from globals,
+    closures and attributes (numbers, strings, which tensors; not what is read through getattr, special methods, items of NumPy arrays
+    or files: see docs/mindspore.md). Use it on the loss function, or on the part of a model whose shapes change; everything else stays
+    as it is. Raises ArgumentError for another mode or something that is no function.
     """
     if mode not in MODES:
         raise ArgumentError(f"mode {mode!r}: there are {', '.join(map(repr, MODES))}")

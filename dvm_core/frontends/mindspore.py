@@ -111,7 +111,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         return self.input(tensor, address)
 
     def operand(self, x: Any) -> Any:
-        """As `value`, but Python numbers and constant scalars become immediates (floats). Raises Unlowerable for an integer no float holds."""
+        """As `value`, but Python numbers and constant scalars become immediates (floats). Unlowerable: an integer no float holds."""
         if x.__class__ is not Tensor and not isinstance(x, Tensor):
             if x.__class__ is float:
                 return x

@@ -1,7 +1,8 @@
 """Graph mode: a captured function is traced once per kind of arguments and then replayed without its Python body.
 
-A trace holds for the shapes, dtypes and plain values of the arguments, for whether gradients are wanted, and for the code: a hot reload
-starts anew. Tensors the function finds elsewhere (weights, constants) are read where they are at every call. What a trace cannot hold
+A trace holds for the shapes, dtypes and plain values of the arguments, for whether gradients are wanted, for what the code reads from
+globals, closures and attributes (see guards), and for the code: a hot reload starts anew. The values of tensors the function finds
+elsewhere (weights, constants) are read where they are at every call. What a trace cannot hold
 (a value read in Python, an op MindSpore runs, a tensor changed in place, random numbers) makes the function run in stream mode, with a
 notice that says why.
 """
@@ -11,17 +12,20 @@ import collections
 from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 from mindspore import Tensor
 
 from . import capture as captures
+from . import guards, mindspore_grad, reloadable
 from . import mindspore_compat as compat
-from . import mindspore_grad, reloadable
 from .mindspore import MsCapture
 from .mindspore_grad import Backward
 from .notices import notice
 from .tape import Input
 
 _TRACES = 64  # kept for one function; the least recently used goes first
+_VARIANTS = 8  # kept for one kind of arguments: what is read elsewhere differs
+_PLAIN = (slice, range, bytes, complex, np.generic)  # arguments that are known by their value
 _TOLD = 8  # retraces of one function that are told
 
 
@@ -122,40 +126,57 @@ def _filled(pattern: Any, tensors: list[Tensor], capture: MsCapture, made: dict[
     return pattern
 
 
+class _Variant(NamedTuple):
+    """What to do while the guards hold."""
+
+    guards: list[guards.Guard]
+    trace: Trace | None  # None: stream mode
+    objects: list[Any]  # of the arguments; their ids are part of the kind of arguments
+
+
 class Traces:
     """The traces of one captured function."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.version = reloadable.version
-        self.found: collections.OrderedDict[Hashable, Trace | None] = collections.OrderedDict()  # None: stream mode
+        self.found: collections.OrderedDict[Hashable, list[_Variant]] = collections.OrderedDict()
         self.misses: list[str] = []  # why a new trace was made, newest last
 
     def call(self, info: Any, step: int, check: reloadable.Check | None, inputs: Hashable, args: tuple, kwargs: dict) -> Any:
         """Calls the function: by its trace, or by tracing it."""
         tensors: list[Tensor] = []
-        _flatten((args, kwargs), tensors)
+        objects: list[Any] = []
+        _flatten((args, kwargs), tensors, objects)
         addresses = [tensor.data_ptr() for tensor in tensors]
         # Which arguments are the same tensor, and which want a gradient, is part of the kind.
         shared = tuple(addresses.index(address) for address in addresses)
         wanted = compat.grad_enabled()
-        key = (inputs, shared, wanted and tuple(compat.needs_grad(tensor) for tensor in tensors))
+        key = (inputs, shared, wanted and tuple(compat.needs_grad(tensor) for tensor in tensors), (*map(_identity, objects),))
         if self.version != reloadable.version:
             self.version = reloadable.version
             self.found.clear()
             self._miss(info, "the code")
         if key in self.found:
             self.found.move_to_end(key)
-            trace = self.found[key]
-            if trace is not None:
-                return trace.run(self.name, step, tensors)
-            return mindspore_grad.run(info.function, self.name, step, check, args, kwargs)
-        if self.found:
+            first: guards.Guard | None = None
+            for variant in reversed(self.found[key]):
+                missed = guards.missed(variant.guards)
+                if missed is None:
+                    if variant.trace is not None:
+                        return variant.trace.run(self.name, step, tensors)
+                    return mindspore_grad.run(info.function, self.name, step, check, args, kwargs)
+                first = first or missed
+            if first is not None:
+                self._miss(info, first.words())
+        elif self.found:
             self._miss(info, _difference(next(reversed(self.found)), key))
-        return self._trace(info, step, check, key, args, kwargs, {address: i for i, address in reversed(list(enumerate(addresses)))})
+        numbers = {address: i for i, address in reversed(list(enumerate(addresses)))}
+        return self._trace(info, step, check, key, args, kwargs, objects, numbers)
 
     def _trace(self, info: Any, step: int, check: reloadable.Check | None, key: Hashable, args: tuple, kwargs: dict,
-               arguments: dict[int, int]) -> Any:
+               objects: list[Any], arguments: dict[int, int]) -> Any:
+        read = guards.of_call(info.function, args, kwargs)  # before the call, which may change what it reads
         found: list[Trace | None] = [None]
 
         def recorded(capture: MsCapture, result: Any, backward: Backward | None) -> None:
@@ -169,7 +190,9 @@ class Traces:
                 found[0] = Trace(capture, arguments, result, backward)
 
         result = mindspore_grad.run(info.function, self.name, step, check, args, kwargs, recorded)
-        self.found[key] = found[0]
+        variants = self.found.setdefault(key, [])
+        variants.append(_Variant(read, found[0], objects))
+        del variants[:-_VARIANTS]
         if len(self.found) > _TRACES:
             self.found.popitem(last=False)
         return result
@@ -182,15 +205,21 @@ class Traces:
             notice(f"{self.name} is traced again: {what} changed{more}", path=code.co_filename, line=code.co_firstlineno, category="trace")
 
 
-def _flatten(value: Any, found: list[Tensor]) -> None:
+def _flatten(value: Any, found: list[Tensor], objects: list[Any]) -> None:
     if isinstance(value, Tensor):
         found.append(value)
     elif isinstance(value, (tuple, list)):
         for item in value:
-            _flatten(item, found)
+            _flatten(item, found, objects)
     elif isinstance(value, dict):
         for item in value.values():
-            _flatten(item, found)
+            _flatten(item, found, objects)
+    elif not isinstance(value, (bool, int, float, str, type(None))):
+        objects.append(value)
+
+
+def _identity(value: Any) -> Hashable:
+    return repr(value) if isinstance(value, _PLAIN) else id(value)
 
 
 def _difference(old: Any, new: Any) -> str:
@@ -203,5 +232,6 @@ def _difference(old: Any, new: Any) -> str:
         return f"the number of arguments ({len(old_args) - 1} to {len(new_args) - 1})"
     if old_kwargs != new_kwargs:
         return "a keyword argument"
-    return "which arguments are one tensor" if old_rest[0] != new_rest[0] else "whether gradients are wanted"
+    named = ("which arguments are one tensor", "whether gradients are wanted", "an object among the arguments")
+    return next(name for name, a, b in zip(named, old_rest, new_rest, strict=True) if a != b)
 
