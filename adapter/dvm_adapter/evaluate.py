@@ -9,7 +9,7 @@ from .errors import RequestError
 from .references import is_ours
 from .registry import Body, request
 from .stack import TensorFrame, python_below
-from .variables import Tensor, variable_for
+from .variables import Tensor, in_hex, variable_for, wants_hex
 
 if TYPE_CHECKING:
     from .session import Session
@@ -48,7 +48,7 @@ async def _at_tensor_line(session: Session, arguments: Body, expression: str, co
     if isinstance(frame, TensorFrame) and session.has_agent:
         try:
             answer = await session.tensors.ask("evaluate", expression=expression, frame=frame.stop.tensor and frame.stop.tensor.get("ref"))
-            return await _result(session, answer, expression, context)
+            return await _result(session, answer, expression, context, wants_hex(arguments))
         except RequestError as error:
             refused: RequestError | None = error
     else:
@@ -63,10 +63,11 @@ async def _at_tensor_line(session: Session, arguments: Body, expression: str, co
         raise (refused if refused and "NameError" in str(error) else error) from None
 
 
-async def _result(session: Session, answer: Message, expression: str, context: str | None) -> Body:
+async def _result(session: Session, answer: Message, expression: str, context: str | None, as_hex: bool) -> Body:
     told: Message = answer.get("tensor") or answer
     if "shape" not in told:
-        return {"result": str(answer.get("result", "")), "variablesReference": 0}
+        result = str(answer.get("result", ""))
+        return {"result": in_hex(result) if as_hex else result, "variablesReference": 0}
     if context == "clipboard" and told.get("computed"):
         return {"result": await _literal(session, Tensor(told)), "variablesReference": 0}
     shown = variable_for(session, told, expression)

@@ -179,6 +179,27 @@ async def _statistics(session: Session, statistics: Statistics, arguments: Body)
     return [{"name": "statistics", "value": line or "none for this dtype", "variablesReference": opened}]
 
 
+def wants_hex(arguments: Body) -> bool:
+    """Whether the client asks for integers in hexadecimal (DAP's ValueFormat)."""
+    form = arguments.get("format")
+    return isinstance(form, dict) and form.get("hex") is True
+
+
+def in_hex(text: str) -> str:
+    """A whole number in hexadecimal, its sign before it; any other text as it is."""
+    try:
+        return hex(int(text))
+    except ValueError:
+        return text
+
+
+def _texts(values: Values, told: Message, arguments: Body) -> list[str]:
+    """The elements as shown: those of an integer tensor in the notation asked for."""
+    whole = str(values.tensor.told.get("dtype", "")).startswith(("int", "uint"))
+    texts = [str(text) for text in told.get("values") or []]
+    return [in_hex(text) for text in texts] if whole and wants_hex(arguments) else texts
+
+
 async def _values(session: Session, values: Values, arguments: Body) -> list[Message]:
     if arguments.get("filter") == "named":
         return []
@@ -193,24 +214,24 @@ async def _values(session: Session, values: Values, arguments: Body) -> list[Mes
     if not count:
         return []
     if len(values.shape) > 1:
-        return await _rows(session, values, start, count)
+        return await _rows(session, values, start, count, arguments)
     told = await session.tensors.ask("elements", ref=values.tensor.ref, start=values.start + start, count=count)
-    texts = told.get("values") or []
-    shown = [{"name": str(start + i), "value": str(text), "type": values.tensor.told.get("dtype", ""), "variablesReference": 0}
+    texts = _texts(values, told, arguments)
+    shown = [{"name": str(start + i), "value": text, "type": values.tensor.told.get("dtype", ""), "variablesReference": 0}
              for i, text in enumerate(texts)]
     if not session.client_arguments.get("supportsVariablePaging") and total > count:
         shown.append({"name": "…", "value": f"{total - count} more", "variablesReference": 0})
     return shown
 
 
-async def _rows(session: Session, values: Values, start: int, count: int) -> list[Message]:
+async def _rows(session: Session, values: Values, start: int, count: int, arguments: Body) -> list[Message]:
     """One variable per index of the first axis."""
     rest = values.shape[1:]
     step = math.prod(rest)
     texts: list[str] = []
     if count * step <= PREVIEW_ELEMENTS:
         told = await session.tensors.ask("elements", ref=values.tensor.ref, start=values.start + start * step, count=count * step)
-        texts = [str(text) for text in told.get("values") or []]
+        texts = _texts(values, told, arguments)
     shown = []
     for i in range(count):
         row = texts[i * step:(i + 1) * step]

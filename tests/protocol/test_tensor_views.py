@@ -49,6 +49,21 @@ def test_statistics_are_lazy_and_open_into_figures(stopped):
     assert figures["elements"] == "12" and figures["−Inf"] == "0"
 
 
+def test_integers_in_hexadecimal(stopped):
+    def values(expression, **more):
+        tensor = stopped.request("evaluate", expression=expression, frameId=stopped.frame)
+        (inner,) = [c for c in stopped.variables(tensor["variablesReference"]) if c["name"] == "values"]
+        rows = stopped.variables(inner["variablesReference"], **more)
+        return rows[0]["value"], [e["value"] for e in stopped.variables(rows[1]["variablesReference"], **more)]
+
+    assert values("n") == ("[-16, 0, 16, 32]", ["48", "64", "80", "96"])
+    assert values("n", format={"hex": True}) == ("[-0x10, 0x0, 0x10, 0x20]", ["0x30", "0x40", "0x50", "0x60"])
+    assert values("x", format={"hex": True}) == values("x")
+    for form, shown in ({"hex": True}, "-0xff"), ({"hex": False}, "-255"):
+        assert stopped.request("evaluate", expression="n.sum()", frameId=stopped.frame, format=form)["result"] == shown
+    assert stopped.request("evaluate", expression="abs(x).max()", frameId=stopped.frame, format={"hex": True})["result"] == "2.75"
+
+
 def test_values_are_paged_by_the_first_axis(stopped):
     values = stopped.variables(stopped.tensors[0]["variablesReference"])[5]
     assert values == some.with_items(value="[0…2]", indexedVariables=3)

@@ -108,11 +108,17 @@ class FakeAgent:
                 "data": base64.b64encode(data[offset:offset + maxBytes]).decode()}
 
     def do_elements(self, ref, start, count):
+        if ref == 3:
+            return {"values": [str(v * 16 - 16) for v in range(start, start + count)], "total": 12}
         return {"values": [f"{v:g}" for v in VALUES[start:start + count]], "total": 12}
 
     def do_evaluate(self, expression, frame=None):
         if expression in ("x", "h"):
             return self.tensor(expression, computed=expression == "x", ref=1)
+        if expression == "n":
+            return {**self.tensor("n", ref=3), "dtype": "int32"}
+        if expression == "n.sum()":
+            return {"result": "-255"}
         if expression == "leave":
             threading.Timer(0.1, self.sock.shutdown, [2]).start()
             self.leaving = True
@@ -165,13 +171,19 @@ class FakeAgent:
         return outcome
 
     def do_undoReload(self, path=None):
-        return {**({"path": path} if path else {}), "outcome": "applied", "step": 3, "reasons": [], "instructionsPatched": 1, "instructionsTotal": 6, "ms": 1.0}
+        outcome = {"outcome": "applied", "step": 3, "reasons": [], "instructionsPatched": 1, "instructionsTotal": 6, "ms": 1.0}
+        return {**outcome, **({"path": path} if path else {})}
 
     def do_detach(self):
         self.lines, self.filters, self.instruction_points = [], [], []
         self.gone.set()
 
-    def do_go(self):
+    def do_select(self, thread):
+        self.selected = thread
+
+    def do_go(self, thread):
+        if thread != self.thread:
+            raise ValueError(f"thread {thread} does not stand")
         self.gone.set()
 
     def do_step(self, kind):
