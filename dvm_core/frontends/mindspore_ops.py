@@ -189,22 +189,23 @@ def _clamp(c: Any, a: Any, low: Any, high: Any) -> int:
 
 # ---- reductions ----------------------------------------------------------------------------------------------------------------------
 
-def _reduce(opcode: int, integers: int) -> Lowering:
-    # integers: dtype that integers and bools become first, 0 = they stay
+def _reduce(opcode: int, integers: int, bools: int) -> Lowering:
+    # integers, bools: the dtype they become first, 0 = they stay
     def lower(c: Any, a: Any, axes: Any = None, keepdims: bool = False, dtype: Any = None) -> int:
         value = c.value(a)
         if dtype is not None and dtype is not False:  # ReduceSum's fourth argument is a flag
             value = c.cast(value, given_dtype(dtype)) if dtype is not True else value
-        elif integers and c.dtype(value) not in FLOATS and (integers == F32 or c.dtype(value) == BOOL):
-            value = c.cast(value, integers)
+        elif c.dtype(value) not in FLOATS and (wanted := bools if c.dtype(value) == BOOL else integers):
+            value = c.cast(value, wanted)
         return c.reduce(opcode, value, normal_axes(axes, len(c.shape(value))), bool(keepdims))
     return lower
 
 
-LOWER.update(dict.fromkeys(("SumExt", "ReduceSum"), _reduce(CODE["SUM"], I64)))
-LOWER.update(dict.fromkeys(("MeanExt", "ReduceMean"), _reduce(CODE["MEAN"], F32)))
-LOWER.update(dict.fromkeys(("ReduceMax", "Max"), _reduce(CODE["MAX"], 0)))
-LOWER.update(dict.fromkeys(("ReduceMin", "Min"), _reduce(CODE["MIN"], 0)))
+LOWER["SumExt"] = _reduce(CODE["SUM"], I64, I64)
+LOWER["ReduceSum"] = _reduce(CODE["SUM"], 0, I64)
+LOWER.update(dict.fromkeys(("MeanExt", "ReduceMean"), _reduce(CODE["MEAN"], F32, F32)))
+LOWER.update(dict.fromkeys(("ReduceMax", "Max"), _reduce(CODE["MAX"], 0, 0)))
+LOWER.update(dict.fromkeys(("ReduceMin", "Min"), _reduce(CODE["MIN"], 0, 0)))
 
 
 def _any_all(opcode: int) -> Lowering:

@@ -220,3 +220,11 @@ def test_integers_no_float_holds_stay_exact(number: int) -> None:
     added, same = dvm.jit(lambda x: (x[:2] + number, x == number))(Tensor(x))
     assert added.asnumpy().tolist() == [number + 1, number - 2]
     assert same.asnumpy().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [ms.int8, ms.uint8, ms.int32])
+@pytest.mark.parametrize("reduce", [lambda x: x.sum(), lambda x: ops.ReduceSum()(x), lambda x: mint.sum(x, 0, dtype=ms.int32)])
+def test_sums_of_integers_have_mindspores_dtype(dtype: Any, reduce: Callable[[Any], Any]) -> None:
+    x = Tensor(np.array([100, 100, 1]), dtype)
+    found, expected = dvm.jit(reduce)(x), reduce(x)
+    assert found.dtype == expected.dtype and found.asnumpy() == expected.asnumpy()
