@@ -1,10 +1,10 @@
 """What a captured function reads from outside its arguments, so that a trace is not replayed after one of those things changed.
 
 The code is read, not run: its bytecode names the globals and closure cells it loads and the attributes it takes. Every attribute so
-named is looked at in every object that can be reached (arguments, globals, `self` and what hangs on it), which is more than is read,
-never less. Values are guarded: numbers, strings and None by value, tensors by identity, shape and dtype, containers by their items, the
-rest by identity. Functions of the standard library and of frameworks are not looked into, only the `construct` of their cells.
-Properties and __getattr__ of the user's objects are not run.
+named is looked at in every object that can be reached (arguments, globals, `self` and what hangs on it), which may be more than is
+read; docs/mindspore.md says what is not seen. Guarded are numbers, strings and None by value, tensors by identity, shape and dtype,
+containers by their items, the rest by identity. Functions of the standard library and of frameworks are not looked into, only the
+`construct` of their cells. Properties and __getattr__ of the user's objects are not run.
 """
 from __future__ import annotations
 
