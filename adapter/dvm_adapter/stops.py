@@ -6,6 +6,7 @@ the agent answers anything asked after that `stopped`."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,11 @@ class Stop:
     python: bool = True  # debugpy has the thread suspended: it has frames and can step
     tensor_frame: int = 0  # our frame ids, once asked for
     label_frame: int = 0
+
+
+def _thread_of(event: Message) -> Message:
+    """The vmstop's thread, as an argument for the agent."""
+    return {"thread": event["thread"]} if "thread" in event else {}
 
 
 class Stops:
@@ -164,11 +170,14 @@ class Stops:
         """`continue`. What the VM reported meanwhile is the next stop, and nothing runs before it has been looked at."""
         if self._next_queued():
             return {"allThreadsContinued": True}
+        if self.current is None and self._python_thread is None:
+            # Pressed twice. debugpy would answer when the program goes on after its next stop, and be deaf until then.
+            return {"allThreadsContinued": True}
         stop = self._leave()
         self._step = None
         if stop is not None and stop.vm is not None and self._session.has_agent:
             try:
-                await self._session.tensors.ask("go")
+                await self._session.tensors.ask("go", **_thread_of(stop.vm))
             except RequestError:
                 if not stop.python:
                     raise
@@ -222,6 +231,9 @@ class Stops:
         for number in await self._threads():
             if await self.ident_of(number) == event.get("thread"):
                 thread = number
+        # The agent may have had Python's stop since, and describe that one.
+        with contextlib.suppress(RequestError):
+            await self._session.tensors.ask("select", **_thread_of(event))
         await self._announce_vm(event, thread or 1, python=thread is not None)
 
     async def _threads(self) -> list[int]:

@@ -1,8 +1,11 @@
 """Stops of two engines as one: the tensor line on top, steps to whom they belong, everything exactly once. With a fake agent."""
+import asyncio
 import time
+from types import SimpleNamespace
 
 import pytest
 import some
+from dvm_adapter.stops import Stop, Stops
 from harness import PROGRAMS, line_of
 
 FAKE = PROGRAMS / "fake_debuggee.py"
@@ -227,3 +230,16 @@ def test_debugpy_gets_only_lines_that_may_stop_forward(session, mode, forward, b
         names.append(session.stack(1)[0]["name"])
         session.go_on()
     assert names == ["h = x * 2"] * forward + ["backward of h = x * 2"] * backward
+
+
+def test_the_agent_is_told_whose_stop_is_over():
+    asked = []
+
+    async def ask(command, **arguments):
+        asked.append((command, arguments))
+
+    session = SimpleNamespace(tensors=SimpleNamespace(ask=ask), has_agent=True, references=SimpleNamespace(clear=lambda: None))
+    made = Stops(session)
+    made.current = Stop(1, {}, vm={"thread": 42}, python=False)
+    asyncio.run(made.resume({}))
+    assert asked == [("go", {"thread": 42})]
