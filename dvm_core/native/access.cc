@@ -22,20 +22,16 @@ bool reshape_strides(const Dims& shape, const Dims& strides, const Dims& to, Dim
     int from_end = from_axis + 1, to_end = axis + 1;
     int64_t have = shape[from_axis], want = to[axis];
     while (have != want) {
-      if (have < want)
-        have *= shape[from_end++];
-      else
-        want *= to[to_end++];
+      if (have < want) have *= shape[from_end++];
+      else want *= to[to_end++];
     }
     // The old group must be one run: each stride spans the axes inside it.
     int64_t inner = 0, run = 0;
     bool first = true;
     for (int a = from_end - 1; a >= from_axis; --a) {
       if (shape[a] == 1) continue;
-      if (first)
-        inner = strides[a];
-      else if (strides[a] != run)
-        return false;
+      if (first) inner = strides[a];
+      else if (strides[a] != run) return false;
       first = false;
       run = strides[a] * shape[a];
     }
@@ -63,17 +59,14 @@ bool view_access(const Instr& in, const Access& a, const Dims& shape, Access* ou
         out->strides[i] = in.attrs[2 * i + 1] * a.strides[i];
       }
       return true;
-    case Op::kBROADCAST:
-      out->strides = broadcast_strides(shape, a.strides, in.shape);
-      return true;
+    case Op::kBROADCAST: out->strides = broadcast_strides(shape, a.strides, in.shape); return true;
     case Op::kRESHAPE:
       if (in.shape.size() == 0) {
         out->strides = contiguous_strides(in.shape);
         return true;
       }
       return reshape_strides(shape, a.strides, in.shape, &out->strides);
-    default:
-      return false;
+    default: return false;
   }
 }
 

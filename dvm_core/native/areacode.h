@@ -58,7 +58,9 @@ struct Product {
     int64_t matrices = 1;       // distinct ones
     int64_t scratch = -1;       // workspace offset of its float32 copy (halves)
   } a, b;
-  struct BatchAxis { int64_t extent, a, b, a_matrix, b_matrix; };  // strides in elements and in matrices
+  struct BatchAxis {
+    int64_t extent, a, b, a_matrix, b_matrix;
+  };  // strides in elements and in matrices
   std::vector<BatchAxis> axes;  // outermost first
   // float32: B packed in panels before the tiles (workspace offset, bytes from one matrix to the next), or UB memory of the tiles that use
   // it themselves, see product_ub_bytes.
@@ -81,7 +83,10 @@ struct AreaCode {
   Geometry space;
   std::vector<GlobalSlot> slots;
   std::vector<ViewAxis> axes;
-  struct Constant { double value; DType dtype; };
+  struct Constant {
+    double value;
+    DType dtype;
+  };
   std::vector<Constant> constants;
   std::vector<Join> joins;
   std::vector<Product> products;

@@ -11,11 +11,13 @@ struct TileName {
 };
 
 TileName name_of(Tile id) {
-  struct Layout { bool select, join, hook, matmul, binary; };
+  struct Layout {
+    bool select, join, hook, matmul, binary;
+  };
   constexpr Layout unary{}, binary{false, false, false, false, true}, select{true, false, false, false, false}, join{false, true, false, false, false},
       hook{false, false, true, false, false}, matmul{false, false, false, true, false};
   switch (id) {
-#define X(number, name, text, layout, meaning) \
+#define X(number, name, text, layout, meaning)                                                              \
   case Tile::k##name: return {text, layout.select, layout.join, layout.hook, layout.matmul, layout.binary};
     DVM_TILE_ISA(X)
 #undef X
@@ -35,10 +37,8 @@ const char* comparison(Tile id) {
 
 std::string operand_text(uint32_t operand) {
   char text[32];
-  if (operand & kGlobal)
-    std::snprintf(text, sizeof text, "g%u", operand & (kGlobal - 1));
-  else
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(operand) * kUbUnit);
+  if (operand & kGlobal) std::snprintf(text, sizeof text, "g%u", operand & (kGlobal - 1));
+  else std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(operand) * kUbUnit);
   return text;
 }
 

@@ -9,9 +9,7 @@
 namespace dvm {
 namespace {
 
-uint8_t* partials(const Run& run, const Join& j) {
-  return j.direct ? static_cast<uint8_t*>(run.base[j.result]) : run.workspace(j.scratch);
-}
+uint8_t* partials(const Run& run, const Join& j) { return j.direct ? static_cast<uint8_t*>(run.base[j.result]) : run.workspace(j.scratch); }
 
 }  // namespace
 
@@ -54,8 +52,7 @@ void finish_join(const Run& run, const Join& j) {
   const auto join_piece = [&](int64_t unit, int) {
     const int64_t outer = unit / pieces, col = unit % pieces * kCols, cols = std::min(kCols, j.width - col);
     uint8_t* acc = partials(run, j) + (outer * j.parts * j.width + col) * item;
-    if (j.width == 1)
-      reduce(acc, acc + item, j.parts - 1, 1);
+    if (j.width == 1) reduce(acc, acc + item, j.parts - 1, 1);
     else
       for (int64_t part = 1; part < j.parts; ++part) reduce(acc, acc + part * j.width * item, 1, cols);
     if (j.divisor) run.k.binary_vs[int(Op::kDIV)][int(j.dtype)](acc, acc, divisor.bytes, 1, cols);

@@ -8,9 +8,7 @@ namespace {
 
 constexpr double kSimpleNs = 0.1, kCostlyNs = 0.6, kMemoryNs = 0.1, kMultiplyAddNs = 0.01;  // per element, one thread
 
-bool is_costly(Op op) {
-  return op == Op::kPOW || op == Op::kDIV || (op >= Op::kEXP && op <= Op::kSIGMOID) || op == Op::kSIN || op == Op::kCOS;
-}
+bool is_costly(Op op) { return op == Op::kPOW || op == Op::kDIV || (op >= Op::kEXP && op <= Op::kSIGMOID) || op == Op::kSIN || op == Op::kCOS; }
 
 Op partial_op(Op op) { return op == Op::kMEAN ? Op::kSUM : op; }
 
@@ -37,10 +35,8 @@ void Encoder::lower(int i, const Ref* refs) {
     case 'B': lower_binary(i, refs, dst, span); break;
     case 'T': lower_select(i, refs, dst, span); break;
     case 'U':
-      if (in.op == Op::kCOPY)
-        lower_copy(i, refs[0], dst, span);
-      else
-        lower_unary(i, refs[0], dst, span);
+      if (in.op == Op::kCOPY) lower_copy(i, refs[0], dst, span);
+      else lower_unary(i, refs[0], dst, span);
       break;
     case 'R':
       if (span == Span::kRow) {
@@ -108,10 +104,8 @@ void Encoder::lower_binary(int i, const Ref* refs, int32_t dst, Span span) {
   Form form = Form::kTT;
   // If both are narrower than the result, one is repeated.
   if (registers_[a].span != span && registers_[b].span != span) a = widen(a, span, i);
-  if (registers_[b].span != span)
-    form = registers_[b].span == Span::kOne ? Form::kTS : Form::kTX;
-  else if (registers_[a].span != span)
-    form = registers_[a].span == Span::kOne ? Form::kST : Form::kXT;
+  if (registers_[b].span != span) form = registers_[b].span == Span::kOne ? Form::kTS : Form::kTX;
+  else if (registers_[a].span != span) form = registers_[a].span == Span::kOne ? Form::kST : Form::kXT;
   emit({.id = static_cast<Tile>(in.op), .form = form, .span = span, .dtype = dtype, .dst = dst, .a = a, .b = b, .instr = i});
 }
 
@@ -161,8 +155,12 @@ void Encoder::lower_join(int i, const Ref& a) {
   s.written = true;
   join.result = add_slot(s);
   constexpr int kToRow = static_cast<int>(Tile::kSumXJoin) - static_cast<int>(Op::kSUM), kToCol = static_cast<int>(Tile::kSumY) - static_cast<int>(Op::kSUM);
-  emit({.id = static_cast<Tile>(op + (join.row ? kToRow : kToCol)), .span = Span::kFull, .dtype = join.dtype, .a = x,
-        .number = static_cast<int32_t>(out_.joins.size()), .instr = i});
+  emit({.id = static_cast<Tile>(op + (join.row ? kToRow : kToCol)),
+        .span = Span::kFull,
+        .dtype = join.dtype,
+        .a = x,
+        .number = static_cast<int32_t>(out_.joins.size()),
+        .instr = i});
   out_.joins.push_back(join);
   hooks_after(i, join.result);
 }
@@ -182,8 +180,12 @@ void Encoder::lower_matmul(int i, int32_t dst) {
 void Encoder::hooks_in_tile(int i, int32_t reg, Span span) {
   for (const HookSite& h : in_.hooks) {
     if (h.instr != i || (h.kind != kHookStats && h.kind != kHookCheck)) continue;
-    emit({.id = h.kind == kHookStats ? Tile::kHookStats : Tile::kHookCheck, .span = span, .dtype = code_.instrs[i].dtype, .a = reg,
-          .number = static_cast<int32_t>(out_.hooks.size()), .instr = i});
+    emit({.id = h.kind == kHookStats ? Tile::kHookStats : Tile::kHookCheck,
+          .span = span,
+          .dtype = code_.instrs[i].dtype,
+          .a = reg,
+          .number = static_cast<int32_t>(out_.hooks.size()),
+          .instr = i});
     out_.hooks.push_back({h.kind, h.slot, i, code_.instrs[i].dtype, -1, 0});
   }
 }

@@ -73,7 +73,10 @@ int64_t offset_of(const std::vector<ViewAxis>& axes, int64_t index) {
 class Rows {
  public:
   Rows(const Memory& m, int split)
-      : data_(m.data), item_(item_size(m.dtype)), rows_(axes_of(m, 0, split)), cols_(axes_of(m, split, m.shape.rank)),
+      : data_(m.data),
+        item_(item_size(m.dtype)),
+        rows_(axes_of(m, 0, split)),
+        cols_(axes_of(m, split, m.shape.rank)),
         width(product(m.shape, split, m.shape.rank)) {}
   void read(uint8_t* dst, int64_t row, int64_t count) const {
     read_axes(dst, data_, {rows_.data(), static_cast<int>(rows_.size())}, {cols_.data(), static_cast<int>(cols_.size())}, row, count, 0, width, item_);
@@ -139,10 +142,8 @@ void gather(const Move& m) {
       const uint8_t* src = a.data + offset_of(outer_axes, o);
       if (!run)
         for (int64_t i = 0; i < n; ++i) slices.read(dst + i * bytes, o * extent + at[i], 1);
-      else if (bytes == 4)
-        take_items<uint32_t>(dst, src, at, n, step);
-      else if (bytes == 8)
-        take_items<uint64_t>(dst, src, at, n, step);
+      else if (bytes == 4) take_items<uint32_t>(dst, src, at, n, step);
+      else if (bytes == 8) take_items<uint64_t>(dst, src, at, n, step);
       else
         for (int64_t i = 0; i < n; ++i) std::memcpy(dst + i * bytes, src + at[i] * step, static_cast<size_t>(bytes));
       dst += n * bytes;
@@ -203,8 +204,7 @@ void concat(const Move& m) {
     const int64_t width = rows.width * m.item;
     const bool run = is_contiguous(a.shape, a.strides);
     in_pieces(outer, outer * width, [&](int64_t from, int64_t to) {
-      if (run)
-        m.k.copy_out(dst + from * line, a.data + from * width, to - from, rows.width, line, m.item, m.item);
+      if (run) m.k.copy_out(dst + from * line, a.data + from * width, to - from, rows.width, line, m.item, m.item);
       else
         for (int64_t r = from; r < to; ++r) rows.read(dst + r * line, r, 1);
     });
@@ -275,10 +275,8 @@ void identity(const Move& m) {
   Cell value;
   Imm nan;
   nan.f = __builtin_nan("");
-  if (m.in.op == Op::kMEAN)
-    write_scalar(value.bytes, m.in.dtype, nan);
-  else
-    write_identity(value.bytes, m.in.dtype, m.in.op);
+  if (m.in.op == Op::kMEAN) write_scalar(value.bytes, m.in.dtype, nan);
+  else write_identity(value.bytes, m.in.dtype, m.in.op);
   m.k.fill(m.dst, value.bytes, m.in.shape.size(), m.item);
 }
 

@@ -51,27 +51,30 @@ void multiply_column(Core& c, const Product& p, int64_t b_matrix, const float* a
 }
 
 // Halves: one side of a product as contiguous float32 matrices of rows x cols.
-void widen_side(const Run& run, const Product& p, const Product::Side& side, int64_t rows, int64_t cols, int64_t Product::BatchAxis::*stride,
-                int64_t Product::BatchAxis::*matrix) {
+void widen_side(const Run& run, const Product& p, const Product::Side& side, int64_t rows, int64_t cols, int64_t Product::BatchAxis::* stride,
+                int64_t Product::BatchAxis::* matrix) {
   const DType from = run.area.slots[side.slot].dtype;
   const int item = item_size(from);
   auto* out = reinterpret_cast<float*>(run.workspace(side.scratch));
   const Unary cast = run.k.cast[int(from)][int(DType::kF32)];
-  parallel_for(side.matrices * rows, [&](int64_t unit, int) {
-    int64_t matrix_number = unit / rows, offset = unit % rows * side.row;
-    for (auto axis = p.axes.rbegin(); axis != p.axes.rend(); ++axis) {
-      if (!((*axis).*matrix)) continue;
-      offset += matrix_number % axis->extent * ((*axis).*stride);
-      matrix_number /= axis->extent;
-    }
-    const auto* src = static_cast<const uint8_t*>(run.base[side.slot]) + offset * item;
-    if (side.col != 1) {
-      void* line = thread_scratch(cols * item);
-      run.k.copy_in(line, src, 1, cols, 0, side.col * item, item);
-      src = static_cast<const uint8_t*>(line);
-    }
-    cast(out + unit * cols, src, cols);
-  }, side.matrices * rows * cols / 4 + 1);
+  parallel_for(
+      side.matrices * rows,
+      [&](int64_t unit, int) {
+        int64_t matrix_number = unit / rows, offset = unit % rows * side.row;
+        for (auto axis = p.axes.rbegin(); axis != p.axes.rend(); ++axis) {
+          if (!((*axis).*matrix)) continue;
+          offset += matrix_number % axis->extent * ((*axis).*stride);
+          matrix_number /= axis->extent;
+        }
+        const auto* src = static_cast<const uint8_t*>(run.base[side.slot]) + offset * item;
+        if (side.col != 1) {
+          void* line = thread_scratch(cols * item);
+          run.k.copy_in(line, src, 1, cols, 0, side.col * item, item);
+          src = static_cast<const uint8_t*>(line);
+        }
+        cast(out + unit * cols, src, cols);
+      },
+      side.matrices * rows * cols / 4 + 1);
 }
 
 }  // namespace
@@ -126,13 +129,16 @@ void prepare_product(const Run& run, const Product& p) {
   if (p.packed < 0) return;
   constexpr int64_t kPanels = 4 * 32;  // columns packed by one unit
   const int64_t pieces = (p.n + kPanels - 1) / kPanels;
-  parallel_for(p.b.matrices * pieces, [&](int64_t unit, int) {
-    const int64_t matrix_number = unit / pieces, col = unit % pieces * kPanels;
-    int64_t row_stride, col_stride;
-    const float* src = matrix_of_b(run, p, matrix_number, &row_stride, &col_stride);
-    auto* dst = reinterpret_cast<float*>(static_cast<uint8_t*>(run.io.workspace) + p.packed + matrix_number * p.packed_stride) + col * p.k;
-    run.k.pack_b(dst, src + col * col_stride, row_stride, col_stride, p.k, std::min(kPanels, p.n - col));
-  }, p.b.matrices * p.k * p.n / 4 + 1);
+  parallel_for(
+      p.b.matrices * pieces,
+      [&](int64_t unit, int) {
+        const int64_t matrix_number = unit / pieces, col = unit % pieces * kPanels;
+        int64_t row_stride, col_stride;
+        const float* src = matrix_of_b(run, p, matrix_number, &row_stride, &col_stride);
+        auto* dst = reinterpret_cast<float*>(static_cast<uint8_t*>(run.io.workspace) + p.packed + matrix_number * p.packed_stride) + col * p.k;
+        run.k.pack_b(dst, src + col * col_stride, row_stride, col_stride, p.k, std::min(kPanels, p.n - col));
+      },
+      p.b.matrices * p.k * p.n / 4 + 1);
 }
 
 // Rows of the product, batch after batch.

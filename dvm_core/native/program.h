@@ -60,7 +60,10 @@ struct Instr {
 };
 
 // Sets instr.shape and instr.dtype from its operands' shapes and dtypes (shape must be preset where ops.def says "own"); throws UserError.
-struct OperandType { DType dtype; const Dims* shape; };
+struct OperandType {
+  DType dtype;
+  const Dims* shape;
+};
 void infer(Instr& instr, const std::vector<OperandType>& operands);
 
 struct Storage;                      // pooled, counted memory (memory.h)
@@ -76,7 +79,11 @@ struct Value {
 // Local ids: inputs 0..inputs.size()-1, then instruction i is value inputs.size()+i.
 struct ProgramCode {
   std::string name;
-  struct Input { DType dtype; Dims shape, strides; std::string cls; };
+  struct Input {
+    DType dtype;
+    Dims shape, strides;
+    std::string cls;
+  };
   std::vector<Input> inputs;
   std::vector<Instr> instrs;
   int value_of(int instr) const { return static_cast<int>(inputs.size()) + instr; }
@@ -85,7 +92,11 @@ struct ProgramCode {
 
 // ---- the compiler (fuse.cc, tile.cc, encode.cc) and the interpreter (interp.cc) ---------------------------------------------------
 
-struct HookSite { int instr; int kind; int64_t slot; };  // kind: kHookStats or kHookCheck; slot: index into RunIO::stats / RunIO::checks
+struct HookSite {
+  int instr;
+  int kind;
+  int64_t slot;
+};  // kind: kHookStats or kHookCheck; slot: index into RunIO::stats / RunIO::checks
 inline constexpr int kHookStop = 1, kHookStats = 2, kHookCapture = 4, kHookCheck = 8;
 
 struct AreaInfo {
@@ -97,7 +108,12 @@ struct AreaInfo {
 };
 
 // A value the segment stores itself between areas ("workspace"): where it lives in the segment's workspace, and when.
-struct SlotInfo { int value; int64_t offset, bytes; int first_area, last_area; int in_place_of; };
+struct SlotInfo {
+  int value;
+  int64_t offset, bytes;
+  int first_area, last_area;
+  int in_place_of;
+};
 
 struct Segment;                      // compiled code of instructions [begin, end): areas, tile code in read-only pages, slot plan
 
@@ -124,11 +140,11 @@ std::vector<uint64_t> tile_words(const Segment&, int area);
 struct RunIO {
   const ProgramCode* code;           // this launch's immediates
   std::vector<Value>* values;        // by local id. In: inputs, values of earlier segments, and for each kept value the memory to write
-                                     // (contiguous; the caller allocated it). View results (RESHAPE, TRANSPOSE, ...) that are not kept
-                                     // may be filled in as views of their source.
-  void* workspace = nullptr;         // view(segment).workspace_bytes bytes, 128-byte aligned, allocated by the launch
-  std::vector<Stats>* stats;         // by HookSite::slot
-  std::vector<int>* checks;          // by HookSite::slot: or of check bits
+                               // (contiguous; the caller allocated it). View results (RESHAPE, TRANSPOSE, ...) that are not kept
+                               // may be filled in as views of their source.
+  void* workspace = nullptr;  // view(segment).workspace_bytes bytes, 128-byte aligned, allocated by the launch
+  std::vector<Stats>* stats;  // by HookSite::slot
+  std::vector<int>* checks;  // by HookSite::slot: or of check bits
 };
 // Runs the segment on the calling thread and the worker pool. Throws UserError for an index out of range (naming it).
 void run(Segment& segment, RunIO& io);

@@ -172,8 +172,7 @@ void snapshot(Value value, HookEvent event, int64_t limit) {
 }
 
 void set_snapshot_timeout(int64_t milliseconds) {
-  if (milliseconds < 1 || milliseconds > 60'000)
-    throw UserError("set_capture_timeout: " + std::to_string(milliseconds) + " ms is not within 1..60000");
+  if (milliseconds < 1 || milliseconds > 60'000) throw UserError("set_capture_timeout: " + std::to_string(milliseconds) + " ms is not within 1..60000");
   timeout_ms.store(milliseconds, std::memory_order_relaxed);
 }
 

@@ -182,19 +182,15 @@ void TileSpace::cube_tiles(const Area& area, const Product& p, int64_t tile_elem
 void TileSpace::finish(const Area& area, const Product* product, int64_t tile_elements) {
   Geometry& g = geometry;
   fold(area.cols);
-  if (area.cols)
-    g.cols = area.cols;
-  else
-    choose_columns();
+  if (area.cols) g.cols = area.cols;
+  else choose_columns();
   g.rows = area.elements / g.cols;
   g.group_rows = area.block_axis ? area.block_axis : g.rows;
   const int column_axes = axes_below(g.cols);
   for (External& e : externals) classify(&e, column_axes);
 
-  if (product)
-    cube_tiles(area, *product, tile_elements);
-  else
-    vector_tiles(area, tile_elements);
+  if (product) cube_tiles(area, *product, tile_elements);
+  else vector_tiles(area, tile_elements);
   g.tile_rows = std::min(g.tile_rows, g.group_rows);
   g.block_rows = g.tile_rows;
   if (area.block_axis) {
@@ -250,7 +246,9 @@ int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileO
     return (n * item_size(r.dtype) + 127) / 128 * 128;
   };
   std::vector<bool> released(regs.size());
-  struct Free { int64_t address, bytes; };
+  struct Free {
+    int64_t address, bytes;
+  };
   std::vector<Free> free;
   int64_t top = 0;
   const auto take = [&](Register& r) {
@@ -282,10 +280,8 @@ int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileO
         each_operand(op, [&](int32_t r) {
           if (taken < 0 && dies(r) && regs[r].span == d.span && item_size(regs[r].dtype) == item_size(d.dtype)) taken = r;
         });
-      if (taken >= 0)
-        d.address = regs[taken].address;
-      else
-        take(d);
+      if (taken >= 0) d.address = regs[taken].address;
+      else take(d);
     }
     each_operand(op, [&](int32_t r) {
       if (r == taken || released[r] || !dies(r)) return;
