@@ -79,6 +79,10 @@ class Breakpoint:
                 "hitCondition": asked.get("hitCondition"), "logMessage": asked.get("logMessage")}
 
 
+def _is_number(line: Any) -> bool:
+    return type(line) is int and 0 < line < 1 << 31
+
+
 class Breakpoints:
     """All breakpoints of the session, by their identity: file, line and column. Conditions may change without a new id."""
 
@@ -105,12 +109,13 @@ class Breakpoints:
     async def set_lines(self, arguments: Body) -> list[Message]:
         """`setBreakpoints`: replaces a file's list. Answers in the order asked, ids of unchanged lines kept."""
         source = arguments.get("source") or {}
-        path = source.get("path")
         wanted = arguments.get("breakpoints")
         if wanted is None:
             wanted = [{"line": line} for line in arguments.get("lines") or []]
-        if not path:
-            return [] if not wanted else await self._only_python(arguments)
+        path = source.get("path")
+        if not path or not isinstance(path, str) or "\0" in path:
+            # debugpy's server in the program would end by it, also with a sourceReference
+            return [{"verified": False, "id": self.new_id(), "reason": "failed", "message": "a source without a path"} for _ in wanted]
         before = self._files.get(path, {})
         points = [self._point(path, asked, before) for asked in wanted]
         self._files[path] = {self._key(point.asked): point for point in points}
@@ -128,7 +133,7 @@ class Breakpoints:
 
     @staticmethod
     def _key(asked: Message) -> Key:
-        return int(asked.get("line") or 0), int(asked.get("column") or 0)
+        return tuple(asked[name] if _is_number(asked.get(name)) else 0 for name in ("line", "column"))  # type: ignore[return-value]
 
     def _point(self, path: str, asked: Message, before: dict[Key, Breakpoint]) -> Breakpoint:
         known = before.get(self._key(asked))
@@ -139,17 +144,16 @@ class Breakpoints:
         hits = asked.get("hitCondition")
         if mode not in _MODES:
             point.refused = f"unknown breakpoint mode {mode!r}; known: {', '.join(_MODES)}"
+        elif not _is_number(asked.get("line")):
+            point.refused = f"line {asked.get('line')!r}: lines are numbered from 1"
+        elif wrong := [name for name in ("condition", "hitCondition", "logMessage") if not isinstance(asked.get(name) or "", str)]:
+            point.refused = f"{wrong[0]} must be a text"
         elif hits and not HIT_CONDITION.fullmatch(str(hits)):
             point.refused = f"{HIT_SYNTAX}; this is {hits!r}"
         else:
             point.mode = mode
         self._by_id[point.id] = point
         return point
-
-    async def _only_python(self, arguments: Body) -> list[Message]:
-        """A source without a path, such as one debugpy made up: the agent has no lines in it."""
-        body = await self._session.python.ask("setBreakpoints", arguments)
-        return [{**answer, "id": self.new_id()} for answer in body.get("breakpoints") or []]
 
     def _ask_python(self, path: str, arguments: Body, points: list[Breakpoint]) -> asyncio.Future[None]:
         mine = [point for point in points if point.forward and not point.refused]

@@ -127,7 +127,11 @@ class Channel:
                     if future and not future.done():
                         future.set_result(message)
                 elif kind == "request":
-                    on_request(message)
+                    if isinstance(message.get("seq"), int) and isinstance(message.get("command"), str):
+                        on_request(message)
+                    else:
+                        words = "a request needs a whole number as its seq and a text as its command"
+                        self.fail({"seq": None, "command": None, **message}, words)
                 elif kind == "event":
                     on_event(message)
         finally:

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import families
 from .agent_peer import AgentPeer, AgentServer
+from .arguments import checked
 from .breakpoints import Breakpoints
 from .channel import Channel, Message, ProtocolError
 from .children import Children
@@ -194,10 +195,10 @@ class Session:
             if declared is None:
                 if command not in _ONLY_DEBUGPY or not self.has_python:
                     raise RequestError(f"unknown request {command!r}")
-                body: Message | None = await self.python.ask(command, arguments)
+                body: Message | None = await self.python.ask(command, checked(command, arguments))
             else:
                 self._check_state(declared)
-                body = await declared.handler(self, arguments)
+                body = await declared.handler(self, checked(command, arguments))
             self.client.respond(message, body)
         except RequestError as error:
             self.client.fail(message, self._explain(error), show=error.show)

@@ -461,7 +461,7 @@ def test_write_into_a_view_under_no_grad_is_refused() -> None:
 
 
 TIES: dict[str, Callable[[Any], Any]] = {
-    "maximum": lambda x: ops.maximum(x, 1.0), "minimum": lambda x: ops.minimum(1.0, x), "maximum of tensors": lambda x: ops.maximum(x, x * x),
+    "maximum": lambda x: ops.maximum(x, 1.0), "minimum": lambda x: ops.minimum(1.0, x), "tensors": lambda x: ops.maximum(x, x * x),
     "clip": lambda x: ops.clip_by_value(x, 0.0, 1.0), "clamp": lambda x: ops.clamp(x, 0.0, 1.0), "hardtanh": lambda x: ops.hardtanh(x),
     "relu": lambda x: ops.relu(x), "relu6": lambda x: ops.relu6(x * 6), "leaky relu": lambda x: ops.leaky_relu(x, 0.1),
     "softplus": lambda x: ops.softplus(x), "logsigmoid": lambda x: ops.logsigmoid(x), "logaddexp": lambda x: ops.logaddexp(x, x * 0),

@@ -1,0 +1,63 @@
+"""What a client should not send leaves the session alive: each of these once made debugpy, or its server in the program, deaf."""
+from typing import Any
+
+import pytest
+from harness import PROGRAMS, line_of
+
+PLAIN = PROGRAMS / "plain.py"
+
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("evaluate", {"expression": {}}), ("evaluate", {"expression": "1", "frameId": "x"}), ("evaluate", {}),
+    ("setBreakpoints", {"source": {"path": str(PLAIN)}, "breakpoints": "x"}),
+    ("setBreakpoints", {"source": 5, "breakpoints": [{"line": 1}]}),
+    ("setBreakpoints", {"source": {"path": str(PLAIN)}, "breakpoints": [None]}),
+    ("setFunctionBreakpoints", {"breakpoints": "x"}), ("setFunctionBreakpoints", {"breakpoints": [{}]}),
+    ("setExceptionBreakpoints", {"filters": [[]]}), ("setExceptionBreakpoints", {"filters": [], "filterOptions": [1]}),
+    ("next", {}), ("pause", {"threadId": "x"}), ("stackTrace", {"threadId": 1, "startFrame": "x"}),
+    ("variables", {"variablesReference": 1.5}),
+    ("completions", {}), ("gotoTargets", {}), ("readMemory", {"memoryReference": 5}), ("disassemble", {"instructionCount": "a"}),
+]
+
+
+@pytest.fixture
+def stopped(session):
+    line = line_of(PLAIN, "total = a + b")
+    session.start(PLAIN, at=lambda client: client.set_breakpoints(str(PLAIN), [line]))
+    session.stopped(reason="breakpoint")
+    return session
+
+
+def test_arguments_of_a_wrong_type_are_refused_and_the_session_goes_on(stopped):
+    for command, arguments in WRONG:
+        assert "failed in the debug adapter" not in stopped.refusal(command, **arguments), command
+    stopped._send({"type": "request", "command": ["threads"]})  # no command to answer
+    assert stopped.request("threads")["threads"]
+    assert stopped.request("evaluate", expression="1 + 1", frameId=stopped.stack(1)[0]["id"])["result"] == "2"
+
+
+@pytest.mark.parametrize("source", [{}, {"path": ""}, {"path": "a\0b.py"}, {"name": "plain.py"}, {"sourceReference": 5}])
+def test_breakpoints_in_a_source_without_a_path_are_answered(stopped, source):
+    (answer,) = stopped.request("setBreakpoints", source=source, breakpoints=[{"line": 1}])["breakpoints"]
+    assert not answer["verified"] and "path" in answer["message"]
+    assert stopped.request("threads")["threads"]
+
+
+@pytest.mark.parametrize("wrong", [{"line": "x"}, {"line": -5}, {"line": 10**20}, {"line": 1.5}, {}, {"line": 1, "condition": 5},
+                                   {"line": 1, "hitCondition": 5}, {"line": 1, "logMessage": 5}], ids=str)
+def test_a_mistake_in_one_breakpoint_is_an_answer_about_that_one(stopped, wrong):
+    line = line_of(PLAIN, "total = a + b")
+    bad, good = stopped.request("setBreakpoints", source={"path": str(PLAIN)}, breakpoints=[wrong, {"line": line}])["breakpoints"]
+    assert not bad["verified"] and bad["message"]
+    assert good["verified"]
+
+
+def test_continue_pressed_twice(session):
+    session.start("real.py", args=["100000", "0.01"], at=lambda client: client.set_breakpoints(
+        str(PROGRAMS / "real.py"), [line_of(PROGRAMS / "real.py", "s = h + scale")]))
+    session.stopped(reason="breakpoint")
+    session.set_breakpoints(str(PROGRAMS / "real.py"), [])
+    for _ in range(3):
+        session.go_on()
+        assert session.request("threads", timeout=5)["threads"]
+    session.request("pause", threadId=1)
+    session.stopped(reason="pause")
