@@ -56,7 +56,7 @@ class Breakpoint:
         if self.refused:
             return {**shown, "verified": False, "reason": "failed", "message": self.refused}
         for name in ("line", "endLine", "column", "endColumn"):
-            if self.forward and self.python.get(name) is not None:
+            if self.forward and self.python.get(name):  # debugpy says line 0 where it finds the file empty, in the middle of a save
                 shown[name] = self.python[name]
         verified = bool((self.forward and self.python.get("verified")) or self.tensor.get("verified") or self.hit)
         messages = [self.tensor.get("message") if self.tensor.get("verified") or not self.forward else None]

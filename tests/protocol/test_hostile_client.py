@@ -61,3 +61,11 @@ def test_continue_pressed_twice(session):
         assert session.request("threads", timeout=5)["threads"]
     session.request("pause", threadId=1)
     session.stopped(reason="pause")
+
+
+def test_debugpys_line_0_of_a_file_it_found_empty_is_not_shown():
+    from dvm_adapter.breakpoints import Breakpoint
+
+    point = Breakpoint(1, "a.py", {"line": 7})
+    point.python = {"verified": True, "line": 0}
+    assert point.shown()["line"] == 7
