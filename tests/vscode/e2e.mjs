@@ -14,7 +14,7 @@ const [dir = path.join(root, 'build/vscode'), vsix = path.join(root, 'build/dvm-
 const shots = path.join(root, 'build/screenshots');
 fs.rmSync(shots, { recursive: true, force: true });
 fs.mkdirSync(shots, { recursive: true });
-const { folder, lineOf, remove } = digitsWorkspace(250);
+const { folder, lineOf, finish, remove } = digitsWorkspace();
 
 const MODEL = 'model.py';
 const TRAIN = 'train.py';
@@ -191,7 +191,8 @@ try {
   });
 
   await station('the end', async () => {
-    await wb.waitEnded(240_000);
+    finish();
+    await wb.waitEnded(60_000);
   });
   assert.deepEqual(wb.extensionErrors(), []);
   console.log(`workbench: ${stations.length} stations passed`);

@@ -8,7 +8,7 @@ import { openWorkbench, startServer } from './kit/server.mjs';
 import { sleep, until } from './kit/until.mjs';
 
 const [dir, vsix, out] = process.argv.slice(2).map((a) => path.resolve(a));
-const { folder, lineOf, remove } = digitsWorkspace(1500);
+const { folder, lineOf, remove } = digitsWorkspace();
 const MODEL = 'model.py';
 const line = lineOf(MODEL, 'mixed = weights @ v');
 

@@ -121,6 +121,7 @@ export class TensorViews implements vscode.Disposable {
   }
 
   private async post(page: Page, what: Partial<TensorMessage>): Promise<void> {
+    if (this.pages.get(page.target.name) !== page) return; // closed while its tensor was on the way
     const series = page.target.watch === undefined ? undefined : this.model.seriesOf(page.target.watch);
     const message: TensorMessage = {
       ...what,
