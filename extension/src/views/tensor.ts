@@ -52,9 +52,11 @@ export class TensorViews implements vscode.Disposable {
     private readonly model: WatchModel,
   ) {
     this.disposables = [
-      vscode.commands.registerCommand('dvm.tensor.show', ({ definition }: WatchNode) =>
-        this.open({ name: definition.expression, expression: definition.expression, watch: definition.key }),
-      ),
+      vscode.commands.registerCommand('dvm.tensor.show', (row?: WatchNode) => {
+        if (!row) return; // the row was taken away under the mouse
+        const { expression, key } = row.definition;
+        this.open({ name: expression, expression, watch: key });
+      }),
       vscode.commands.registerCommand('dvm.tensor.showVariable', ({ variable }: VariableContext) => {
         if (!variable) return;
         const { name, evaluateName, memoryReference } = variable;

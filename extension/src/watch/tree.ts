@@ -30,12 +30,21 @@ const ICONS: Record<Health, vscode.ThemeIcon> = {
 };
 
 export class WatchTree implements vscode.TreeDataProvider<Node>, vscode.Disposable {
-  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly changed = new vscode.EventEmitter<Node[] | undefined>();
   readonly onDidChangeTreeData = this.changed.event;
   private readonly subscription: vscode.Disposable;
+  private rows = new Map<string, WatchNode>();
 
   constructor(private readonly model: WatchModel) {
-    this.subscription = model.onChanged(() => this.changed.fire());
+    this.subscription = model.onChanged(() => this.refresh());
+  }
+
+  /** New values refresh the rows one by one: while a whole tree is refreshed, a click on a row of it reaches no row. */
+  private refresh(): void {
+    const all = this.model.all();
+    const same = all.length === this.rows.size && all.every(({ key }) => this.rows.has(key));
+    if (same) for (const definition of all) Object.assign(this.rows.get(definition.key)!, { definition });
+    this.changed.fire(same ? [...this.rows.values()] : undefined);
   }
 
   getTreeItem(node: Node): vscode.TreeItem {
@@ -43,7 +52,14 @@ export class WatchTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
   }
 
   getChildren(node?: Node): Node[] {
-    if (!node) return this.model.all().map((definition) => ({ kind: 'watch', definition }));
+    if (!node) {
+      const rows = this.model.all().map((definition): WatchNode => {
+        const known = this.rows.get(definition.key);
+        return known ? Object.assign(known, { definition }) : { kind: 'watch', definition };
+      });
+      this.rows = new Map(rows.map((row) => [row.definition.key, row]));
+      return rows;
+    }
     return node.kind === 'watch' ? factsOf(node.definition, this.model.seriesOf(node.definition.key)) : [];
   }
 
