@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DISCONNECT_TIMEOUT = 5.0
 IDLE_LAUNCHER = 2.0  # seconds debugpy's launcher may sleep without a program
 LEFT_LAUNCHER = 0.2  # the same after it has had one: it will not start another
+GONE_LAUNCHER = 1.0  # after it has gone: the connection it told debugpy of may still be on its way
 LOOK_AT_LAUNCHER = 0.05  # seconds between looks: a program that dies at once must have been seen
 
 
@@ -76,14 +77,17 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
 async def _died_at_start(session: Session, debugpy: int) -> bool:
     """True when the program has gone before it was connected: debugpy would wait a minute for it, deaf to everything else.
 
-    Its launcher then has no child and nothing to do. A launcher still starting has no child either, but works."""
-    idle, since, may_idle = "", time.monotonic(), IDLE_LAUNCHER
+    Its launcher then has no child and nothing to do, or has gone as well. A launcher still starting has no child either, but works."""
+    idle, since, may_idle, seen = "", time.monotonic(), IDLE_LAUNCHER, False
     while not session.started:
         launcher = await asyncio.to_thread(launcher_of, debugpy)
         alive = bool(launcher and children(launcher))
         if alive:
             may_idle = LEFT_LAUNCHER
-        now = asleep_since(launcher) if launcher and not alive else ""
+        seen = seen or bool(launcher)
+        now = "gone" if seen and not launcher else asleep_since(launcher) if launcher and not alive else ""
+        if now == "gone":
+            may_idle = GONE_LAUNCHER
         if not now or now != idle:
             idle, since = now, time.monotonic()
         elif time.monotonic() - since > may_idle:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from dvm_adapter import lifecycle
-from harness import PROGRAMS, environment, line_of
+from harness import PROGRAMS, RequestFailed, environment, line_of
 
 FAKE = PROGRAMS / "fake_debuggee.py"
 
@@ -109,3 +109,14 @@ def test_a_launcher_whose_program_has_gone_is_not_waited_for_as_one_that_has_non
         return await lifecycle._died_at_start(session, 4)
 
     assert asyncio.run(look()) is died
+
+
+def test_a_launch_ends_when_program_and_launcher_die_before_the_debugger_reaches_them(adapter, tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nsleep 0.7\nkill -9 $PPID\nkill -9 $$\n")
+    python.chmod(0o755)
+    session = adapter()
+    begun = time.monotonic()
+    with pytest.raises(RequestFailed, match="ended"):
+        session.launch(program=str(FAKE), python=[str(python)])
+    assert time.monotonic() - begun < 20
