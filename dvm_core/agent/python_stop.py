@@ -59,10 +59,11 @@ def attached() -> bool:
 
 # ---- once per session --------------------------------------------------------------------------------------------------------------
 def prepare() -> None:
-    """Makes pydevd answer at once and pass over our files. Cheap to repeat; does nothing without pydevd."""
+    """Makes pydevd answer at once, lose no request, and pass over our files. Cheap to repeat; does nothing without pydevd."""
     pydevd = debugger()
     if pydevd is not None:
         _no_delay(pydevd)
+        _one_queue_a_thread(pydevd)
         _hide_files(pydevd)
 
 
@@ -74,6 +75,26 @@ def _no_delay(pydevd: Any) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError:
             pass
+
+
+class _MadeOnce(dict[str, Any]):
+    """A defaultdict from which threads that ask for a missing key at the same time get the same value."""
+
+    def __init__(self, default: Any) -> None:
+        super().__init__(default)
+        self._make = _need(default, "default_factory")
+
+    def __missing__(self, key: str) -> Any:
+        return self.setdefault(key, self._make())
+
+
+def _one_queue_a_thread(pydevd: Any) -> None:
+    # A thread that begins to wait and the server thread that posts its first request each make its queue, and the event that wakes it. A
+    # defaultdict keeps the last one made: the thread then waits on the other for as long as the stop lasts, and the request gets no answer.
+    for name in ("_cmd_queue", "_thread_events"):
+        made = _need(pydevd, name)
+        if not isinstance(made, _MadeOnce):
+            setattr(pydevd, name, _MadeOnce(made))
 
 
 def _hide_files(pydevd: Any) -> None:

@@ -158,6 +158,11 @@ def test_a_waiting_thread_joins_a_stop_without_one_of_its_own(session):
     assert len(list(session.seen("stopped"))) == 1
 
 
+def test_a_thread_has_one_queue_whoever_asks_first(session):
+    session.run("asks_at_once")
+    assert "queues 200" in session.ended()
+
+
 def test_a_breakpoint_in_swapped_code_is_hit(session):
     session.run("swapped", line_of("in the new code"))
     session.stopped()

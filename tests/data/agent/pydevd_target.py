@@ -71,6 +71,26 @@ def joins():
     print("joined", arrived)
 
 
+def asks_at_once():
+    """Several threads ask for the queue of a thread that has none yet."""
+    find, together, got = python_stop.debugger().get_internal_queue_and_event, threading.Barrier(4), []
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def ask():
+        for i in range(200):
+            together.wait()
+            got.append((i, *map(id, find(f"thread {i}"))))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(interval)
+    print("queues", len(set(got)), flush=True)
+
+
 def swapped():
     def old(x):
         return x
