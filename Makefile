@@ -8,6 +8,7 @@ STAMPS := build/stamps
 PY := .venv/bin/python
 KIT := build/vscode
 VSIX := build/dvm-live.vsix
+WORKERS ?= -n 2
 
 NATIVE := CMakeLists.txt $(wildcard dvm_core/native/*)
 MODULES := $(shell find dvm_core adapter -name '*.py' 2>/dev/null | sort)
@@ -59,10 +60,10 @@ test: setup $(STAMPS)/extension $(STAMPS)/vscode $(VSIX) ## the set-up and every
 	@$(MAKE) -k test-python test-protocol test-extension test-vscode
 
 test-python: setup ## unit and property tests
-	$(PY) -m pytest tests/python
+	$(PY) -m pytest $(WORKERS) --dist loadfile tests/python
 
 test-protocol: setup ## the debug adapter over real DAP
-	$(PY) -m pytest tests/protocol
+	$(PY) -m pytest $(WORKERS) --dist worksteal tests/protocol
 
 test-extension: $(STAMPS)/venv $(STAMPS)/extension $(STAMPS)/vscode ## the extension on a stand-in adapter
 	node --test build/exttest/unit/
