@@ -8,6 +8,7 @@ import sys
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from .. import _core
 from .sources import modules_of, same_file
 
 _LOOK_INSIDE = 2000  # objects a module walk visits at most; beyond that the garbage collector's list is the quicker way
@@ -50,14 +51,13 @@ class Live:
 
     def search(self, since: tuple[int, ...] = ()) -> None:
         """Adds the functions the walk did not reach: closures, and what only native code or a container holds. One look at the whole
-        heap, about 10 ms per hundred thousand objects; the interpreter goes on serving other threads meanwhile.
+        heap, which no other thread can observe: see native/bind_heap.cc.
 
         since: what `collections` gave before. Only functions made after that are of interest; if nothing was moved to the collector's
         oldest generation in between, they are among the few objects of the younger ones."""
         young = since and since == collections()
-        things = [*gc.get_objects(0), *gc.get_objects(1)] if young else gc.get_objects()
         known, files = {id(function) for function in self.functions}, self._files
-        for function in [thing for thing in things if type(thing) is FunctionType]:
+        for function in _core.functions_alive(2 if young else 0):
             if files.get(function.__code__.co_filename, True) and id(function) not in known and self.belongs(function.__code__):
                 self.functions.append(function)
 

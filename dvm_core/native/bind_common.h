@@ -61,6 +61,7 @@ void bind_graph(nb::module_& m);
 void bind_programs(nb::module_& m);
 void bind_hooks(nb::module_& m);
 void bind_process(nb::module_& m);
+void bind_heap(nb::module_& m);
 void bind_selftest(nb::module_& m);
 
 }  // namespace dvm
