@@ -95,7 +95,13 @@ def __dir__() -> list[str]:
 
 
 def stats() -> dict[str, Any]:
-    """Counters of the whole process: programs, launches, selector hits and misses, compile times (microseconds), patches, bytes."""
+    """Counters of the whole process: programs, launches, selector hits and misses, compile times (microseconds), patches, bytes.
+
+    `time_us` splits the VM's own time, in microseconds, into record, fuse, tile, encode, bind (finding program and segment, patching them,
+    giving results their memory), dispatch (from kernel to kernel), kernels and waiting (for helpers, another launch, the GIL); `functions`
+    has by name of captured function its launches, its instructions run and its own `time_us`. It is the launching thread's time; a stop is
+    nobody's. Recording and dispatch are sampled.
+    """
     from . import _core
 
     return _core.stats()

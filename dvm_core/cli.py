@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run a script; `import dvm` in it is this package")
     run.add_argument("--device", default="cpu", help="device of all launches (default: cpu)")
+    run.add_argument("--stats", action="store_true", help="print at the end where the VM's own time went, by captured function")
     run.add_argument("script")
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")
     run.set_defaults(command=_run)
@@ -69,7 +70,13 @@ def _run(arguments: argparse.Namespace) -> int:
     serve_dvm()
     sys.argv = [arguments.script, *arguments.args]
     sys.path.insert(0, str(script.resolve().parent))
-    runpy.run_path(str(script), run_name="__main__")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    finally:
+        if arguments.stats:
+            from . import stats, timetable
+
+            print(timetable.text(stats()), file=sys.stderr)
     return 0
 
 

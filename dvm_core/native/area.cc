@@ -6,6 +6,7 @@
 #include "elements.h"
 #include "interp.h"
 #include "join.h"
+#include "memory.h"
 #include "pool.h"
 #include "product.h"
 
@@ -52,7 +53,7 @@ void* slot_base(const AreaCode& area, const GlobalSlot& s, RunIO& io, Cell* cell
 
 }  // namespace
 
-void run_area(const AreaCode& area, RunIO& io) {
+void run_area(const AreaCode& area, RunIO& io, Sample* sample) {
   constexpr size_t kInline = 40;
   const size_t slots = area.slots.size();
   std::array<void*, kInline> inline_base;
@@ -70,6 +71,7 @@ void run_area(const AreaCode& area, RunIO& io) {
   for (size_t s = 0; s < slots; ++s) base[s] = slot_base(area, area.slots[s], io, cells + s);
   Run run{area, kernels(), io, base, nullptr, 0};
   std::unique_ptr<Stats[]> stats;
+  if (sample) sample->set_up = now_ns() - sample->begun;
   if (area.move >= 0) {
     run_move(area, *io.code, base);
   } else {
@@ -79,11 +81,11 @@ void run_area(const AreaCode& area, RunIO& io) {
     run.stats = stats.get();
     for (const Product& p : area.products) prepare_product(run, p);
     if (run.units == 1 || area.cost_ns < kShareFromNs) {
-      run_units(run, 0, run.units);
+      run_units(run, 0, run.units, sample);
     } else {
       const int64_t pieces = std::min(run.units, kPieces);
       parallel_for(
-          pieces, [&](int64_t piece, int) { run_units(run, run.units * piece / pieces, run.units * (piece + 1) / pieces); },
+          pieces, [&](int64_t piece, int worker) { run_units(run, run.units * piece / pieces, run.units * (piece + 1) / pieces, worker ? nullptr : sample); },
           static_cast<int64_t>(area.cost_ns));
     }
     for (const Join& j : area.joins) finish_join(run, j);

@@ -96,6 +96,7 @@ struct AreaCode {
   const uint64_t* prologue = nullptr;           // the same words in code pages
   const uint64_t* code = nullptr;
   int64_t ub_bytes = 0;
+  int64_t tile_ns = 0;                          // what finding its tiles took
   double cost_ns = 0;                           // estimate, one thread
   int move = -1;                                // instruction of a move area
   std::vector<int32_t> operands;                // its operands' slots; the result's is last

@@ -23,6 +23,7 @@ int64_t graph_input(Graph& g, nb::handle pointer, nb::handle shape, int dtype, n
 int64_t graph_op(Graph& g, int opcode, nb::handle operands, nb::handle attrs, nb::handle shape, int dtype, nb::handle imms, int64_t place, nb::handle name) {
   if (opcode <= 0 || opcode >= kOps) throw UserError("no opcode " + std::to_string(opcode));
   if (place < 0 || place > UINT32_MAX) throw UserError("no place " + std::to_string(place));
+  const RecordSample sample;
   Instr& filled = g.draft();
   filled.op = static_cast<Op>(opcode);
   filled.place = static_cast<uint32_t>(place);
@@ -43,7 +44,9 @@ int64_t graph_op(Graph& g, int opcode, nb::handle operands, nb::handle attrs, nb
   const Py_ssize_t letters = PyUnicode_GetLength(name.ptr());
   if (letters < 0) throw nb::python_error();
   if (letters > 0) filled.name = nb::cast<std::string>(name);
-  return g.record(!shape.is_none());
+  const int64_t id = g.record(!shape.is_none());
+  sample.done(g.times);
+  return id;
 }
 
 nb::object graph_flush(Graph& g, nb::handle keep, nb::handle outputs) {
@@ -59,12 +62,15 @@ nb::object graph_flush(Graph& g, nb::handle keep, nb::handle outputs) {
     if (PyErr_Occurred()) throw nb::python_error();
     pairs.emplace_back(to_int(pair[0], "output"), reinterpret_cast<void*>(address));
   }
+  const SpanOf bind(&g.times, Phase::bind);
   Graph::Flush f = g.flush(kept, pairs, program_handler(), stop_handler());
   if (f.launch && f.small) {
     // Other Python threads lose less by waiting a few microseconds than this one by asking for the GIL again.
     f.launch->run();
   } else if (f.launch) {
+    const SpanOf regain(&g.times, Phase::waiting);  // of the GIL
     nb::gil_scoped_release unlocked;
+    const SpanOf inside(&g.times, Phase::bind);
     f.launch->run();
   }
   g.finish(f);

@@ -26,6 +26,28 @@ nb::object empty(nb::handle shape, int dtype) {
   return to_array(v, nullptr, true);
 }
 
+// Microseconds by phase, of all functions and of each.
+void add_times(nb::dict& d) {
+  const auto told = [](const int64_t* ns) {
+    nb::dict us;
+    for (int p = 0; p < kPhases; ++p) us[kPhaseNames[p]] = static_cast<double>(ns[p]) * 1e-3;
+    return us;
+  };
+  int64_t all[kPhases] = {};
+  nb::dict functions;
+  for (const FunctionTimes* f : all_times()) {
+    int64_t ns[kPhases];
+    for (int p = 0; p < kPhases; ++p) all[p] += ns[p] = f->ns[p].load(std::memory_order_relaxed);
+    nb::dict entry;
+    entry["launches"] = f->launches.load();
+    entry["instructions"] = f->instructions.load();
+    entry["time_us"] = told(ns);
+    functions[f->name.c_str()] = entry;
+  }
+  d["time_us"] = told(all);
+  d["functions"] = functions;
+}
+
 nb::dict stats() {
   const SelectorStats s = selector_stats();
   const MemoryStats memory = memory_stats();
@@ -51,6 +73,7 @@ nb::dict stats() {
   d["instructions"] = instructions_run();
   d["threads"] = pool_threads();
   d["simd"] = kernels().level;
+  add_times(d);
   return d;
 }
 

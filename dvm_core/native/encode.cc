@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "encoder.h"
+#include "memory.h"
 #include "product.h"
 
 namespace dvm {
@@ -19,7 +20,9 @@ AreaCode Encoder::run() {
     first_ref.push_back(refs_.size());
     collect(i);
   }
+  const int64_t start = now_ns();
   space_.finish(area_, out_.products.empty() ? nullptr : &out_.products[0], in_.tile_elements);
+  out_.tile_ns = now_ns() - start;
   out_.space = space_.geometry;
   count_loads();
   external_register_.assign(space_.externals.size(), -1);

@@ -193,7 +193,10 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
   if (is_new) {
     // A handler that looks at the fused code compiles what the launch will ask for, not something else.
     program->set_last({{}, plan.keep, plan.keep});
-    if (made) made(program);
+    if (made) {
+      const SpanOf theirs(nullptr, Phase::bind);
+      made(program);
+    }
   }
   plan.geometry = geometry_;
   plan.step = step;

@@ -28,7 +28,7 @@ int64_t work_of(const Instr& instr, const std::vector<OperandType>& operands) {
 
 }  // namespace
 
-Graph::Graph(std::string name_) : name(std::move(name_)), step(current_step()), name_id_(name_number(name)) { reset(); }
+Graph::Graph(std::string name_) : name(std::move(name_)), step(current_step()), times(times_of(name)), name_id_(name_number(name)) { reset(); }
 
 Graph::~Graph() {
   for (size_t i = 0; i < nodes_.size(); ++i) release(nodes_[i]);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nodes.h"
+#include "spent.h"
 
 namespace dvm {
 
@@ -19,6 +20,7 @@ class Graph {
 
   std::string name;
   int64_t step = 0;
+  FunctionTimes& times;
 
   // strides: null: contiguous. keep: held as long as the memory may be read. Throws UserError.
   int64_t input(void* data, DType dtype, const Dims& shape, const Dims* strides, std::shared_ptr<void> keep, std::string cls);

@@ -5,6 +5,7 @@
 
 #include "elements.h"
 #include "join.h"
+#include "memory.h"
 #include "pool.h"
 #include "product.h"
 
@@ -121,10 +122,23 @@ void dispatch(Core& c, const uint64_t* w) {
   }
 }
 
+void dispatch(Core& c, const uint64_t* w, Sample* sample) {
+  const int64_t start = now_ns();
+  for (uint64_t head = *w; head; head = *w) {
+    const int64_t before = now_ns();
+    kHandlers[head >> 48](c, w);
+    sample->kernel_ns += now_ns() - before;
+    ++sample->instructions;
+    w += head_len(head);
+  }
+  sample->tile_ns += now_ns() - start;
+  ++sample->tiles;
+}
+
 }  // namespace
 
 // Units [from, to) on this thread.
-void run_units(const Run& run, int64_t from, int64_t to) {
+void run_units(const Run& run, int64_t from, int64_t to, Sample* sample) {
   const AreaCode& area = run.area;
   const Geometry& g = area.space;
   const size_t slots = area.slots.size();
@@ -156,7 +170,8 @@ void run_units(const Run& run, int64_t from, int64_t to) {
     for (int64_t row = first; row < last; row += g.tile_rows) {
       set_tile(row, std::min(g.tile_rows, last - row), col, cols);
       c.first_of_block = row == first;
-      dispatch(c, area.code);
+      if (sample && sample->wanted()) dispatch(c, area.code, sample);
+      else dispatch(c, area.code);
     }
   }
 }

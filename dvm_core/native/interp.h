@@ -1,14 +1,15 @@
 // Runs compiled areas: for every tile on every core, the dispatch loop over its words.
 #pragma once
 #include "core.h"
+#include "sample.h"
 
 namespace dvm {
 
-// One area on the calling thread and the pool. Throws UserError (an index out of range).
-void run_area(const AreaCode& area, RunIO& io);
+// One area on the calling thread and the pool; `sample`: null, or to be filled in. Throws UserError (an index out of range).
+void run_area(const AreaCode& area, RunIO& io, Sample* sample);
 
 // Units [from, to) of an area on the calling thread.
-void run_units(const Run& run, int64_t from, int64_t to);
+void run_units(const Run& run, int64_t from, int64_t to, Sample* sample);
 
 // The instruction of a move area. `base`: addresses by slot.
 void run_move(const AreaCode& area, const ProgramCode& code, void* const* base);

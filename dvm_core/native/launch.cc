@@ -97,6 +97,7 @@ void Launch::run() {
     for (const Hook& h : hooks_)
       if (h.kind == kHookStop && h.instruction == end) ids.push_back(h.id);
     stopped_.store(true);
+    const SpanOf theirs(nullptr, Phase::bind);
     try {
       stop_(*this, end, "hook", ids);
     } catch (...) {
@@ -109,6 +110,8 @@ void Launch::run() {
     announced = std::max(end, next());
   }
   advance_instructions(count_);
+  program->times.launches.fetch_add(1, std::memory_order_relaxed);
+  program->times.instructions.fetch_add(count_, std::memory_order_relaxed);
   {
     const WhileRunning no_fork;
     program->set_last({segments_, wanted_, keep_});
@@ -141,7 +144,11 @@ void Launch::run_segment(int begin, int end, bool unfused) {
 
   allocate_kept(begin, end);
   {
-    std::lock_guard running(segment->running);
+    std::unique_lock running(segment->running, std::try_to_lock);
+    if (!running) {
+      const SpanOf waits(&program->times, Phase::waiting);
+      running.lock();
+    }
     const SegmentView& seen = view(*segment->segment);
     std::shared_ptr<Storage> workspace;
     if (seen.workspace_bytes > 0) workspace = allocate_unlogged(static_cast<size_t>(seen.workspace_bytes));
@@ -151,6 +158,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
     io.workspace = workspace ? workspace->data : nullptr;
     io.stats = &stats_;
     io.checks = &checks_;
+    io.times = &program->times;
     const int64_t start = memory_log_on() ? now_ns() : 0;
     dvm::run(*segment->segment, io);
     if (start && workspace) log_workspace(seen, *workspace, start);
@@ -264,7 +272,9 @@ void Launch::report_check() {
       bits = found & wanted;
       ids = std::move(hit);
     }
-  if (instruction >= 0) stop_(*this, instruction, bits & 1 ? "nan" : "inf", ids);
+  if (instruction < 0) return;
+  const SpanOf theirs(nullptr, Phase::bind);
+  stop_(*this, instruction, bits & 1 ? "nan" : "inf", ids);
 }
 
 Value Launch::value(int local_id, LeasePtr* lease) {

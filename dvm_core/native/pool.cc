@@ -50,6 +50,8 @@ std::vector<int> usable_cpus() {
 // The number of the worker this thread is at the moment, -1 outside a parallel_for.
 thread_local int worker_here = -1;
 
+thread_local int64_t waited_ns = 0;
+
 class Pool {
  public:
   explicit Pool(int workers) : cpus_(usable_cpus()) {
@@ -85,7 +87,11 @@ class Pool {
     worker_here = -1;
     // Closed: whoever has not joined by now is not waited for; whoever has is in its last unit.
     gate_.fetch_and(~kOpen);
-    while (gate_.load(std::memory_order_acquire) & kJoined) pause();
+    if (gate_.load(std::memory_order_acquire) & kJoined) {
+      const int64_t start = now();
+      while (gate_.load(std::memory_order_acquire) & kJoined) pause();
+      waited_ns += now() - start;
+    }
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -244,6 +250,8 @@ void run_alone(int64_t units, UnitFn fn, void* context) {
 }
 
 }  // namespace
+
+int64_t pool_waited_ns() { return waited_ns; }
 
 int pool_threads() { return instance()->wanted.load(); }
 

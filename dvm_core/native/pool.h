@@ -25,6 +25,9 @@ void parallel_for(int64_t units, F&& fn, int64_t cost_ns = 0) {
       cost_ns);
 }
 
+// How long the calling thread has waited for helpers to finish their last units, since it began.
+int64_t pool_waited_ns();
+
 // Memory of the calling thread, 128-byte aligned, at least `bytes`; the same block (contents undefined) at every call until it must grow.
 void* thread_scratch(int64_t bytes);
 

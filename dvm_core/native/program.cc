@@ -32,7 +32,7 @@ struct Times {
     max = std::max(max, t);
   }
 };
-Times& times() {
+Times& compile_times() {
   static Times* t = new Times;
   return *t;
 }
@@ -88,7 +88,7 @@ int64_t avoided(const ProgramCode& code, const SegmentRequest& r, const SegmentV
 }  // namespace
 
 Program::Program(int64_t id_, std::vector<uint32_t> key_, std::shared_ptr<ProgramCode> code, bool backward_)
-    : id(id_), key(std::move(key_)), name(code->name), backward(backward_), code_(std::move(code)) {}
+    : id(id_), key(std::move(key_)), name(code->name), backward(backward_), times(times_of(name)), code_(std::move(code)) {}
 
 std::shared_ptr<ProgramCode> Program::code() {
   std::lock_guard lock(mutex_);
@@ -128,7 +128,11 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
   made->copies_avoided = avoided(code, request, view(*made->segment));
   if (counted) {
     misses.fetch_add(1, std::memory_order_relaxed);
-    times().add(static_cast<double>(now_ns() - start) * 1e-3);
+    compile_times().add(static_cast<double>(now_ns() - start) * 1e-3);
+    const SegmentView& seen = view(*made->segment);
+    spend(times, Phase::fuse, seen.fuse_ns);
+    spend(times, Phase::tile, seen.tile_ns);
+    spend(times, Phase::encode, seen.encode_ns);
   }
   made->last_used.store(uses.fetch_add(1) + 1);
   {
@@ -259,7 +263,7 @@ SelectorStats selector_stats() {
     std::lock_guard lock(registry().mutex);
     s.programs = registry().next_id - 1;
   }
-  Times& t = times();
+  Times& t = compile_times();
   std::lock_guard lock(t.mutex);
   if (t.us.empty()) return s;
   std::vector<double> sorted = t.us;

@@ -66,6 +66,7 @@ struct OperandType {
 };
 void infer(Instr& instr, const std::vector<OperandType>& operands);
 
+struct FunctionTimes;                // spent.h
 struct Storage;                      // pooled, counted memory (memory.h)
 
 // A value in memory: any strides (elements), `owner` keeps the bytes alive (null: the caller's memory).
@@ -120,8 +121,9 @@ struct Segment;                      // compiled code of instructions [begin, en
 struct SegmentView {                 // what the debugger shows of it
   std::vector<AreaInfo> areas;
   std::vector<SlotInfo> slots;
-  int64_t workspace_bytes;
+  int64_t workspace_bytes = 0;
   std::vector<int> folded_into;      // per instruction of the program: index merged into, or -1
+  int64_t fuse_ns = 0, tile_ns = 0, encode_ns = 0;  // what compiling it took
 };
 
 struct CompileOptions {
@@ -144,6 +146,7 @@ struct RunIO {
                                // may be filled in as views of their source.
   void* workspace = nullptr;  // view(segment).workspace_bytes bytes, 128-byte aligned, allocated by the launch
   std::vector<Stats>* stats;  // by HookSite::slot
+  FunctionTimes* times = nullptr;  // gets kernels, dispatch and waiting
   std::vector<int>* checks;  // by HookSite::slot: or of check bits
 };
 // Runs the segment on the calling thread and the worker pool. Throws UserError for an index out of range (naming it).

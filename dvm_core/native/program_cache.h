@@ -11,6 +11,7 @@
 
 #include "hooks.h"
 #include "program.h"
+#include "spent.h"
 
 namespace dvm {
 
@@ -52,6 +53,7 @@ class Program {
   const std::vector<uint32_t> key;
   const std::string name;
   const bool backward;
+  FunctionTimes& times;  // of the function it was captured from
   std::atomic<int64_t> launches{0};
 
   // The structure with the shapes and immediates of the last launch; replaced, never changed, while a launch holds it.

@@ -6,6 +6,8 @@
 #include "encode.h"
 #include "interp.h"
 #include "memory.h"
+#include "pool.h"
+#include "spent.h"
 #include "workspace.h"
 
 namespace dvm {
@@ -78,9 +80,11 @@ std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, co
   kept.resize(static_cast<size_t>(inputs) + code.instrs.size(), 0);
   for (const HookSite& h : hooks)
     if (h.instr >= begin && h.instr < end && (h.kind == kHookStats || h.kind == kHookCheck)) hooked[static_cast<size_t>(h.instr)] = 1;
+  const int64_t start = now_ns();
   Fusing fusing = fuse(code, begin, end, kept, hooked, options.unfused);
   std::vector<Lifetime> lifetimes;
   plan_values(code, begin, end, kept, fusing, &stored, &lifetimes);
+  const int64_t fused = now_ns();
 
   auto segment = std::make_shared<Segment>();
   const EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements};
@@ -101,6 +105,11 @@ std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, co
     const Instr& in = code.instrs[static_cast<size_t>(i)];
     segment->views.push_back({inputs + i, a.root, a.offset, in.shape, a.strides});
   }
+  segment->paces.resize(segment->areas.size());
+  SegmentView& seen = segment->view;
+  for (const AreaCode& a : segment->areas) seen.tile_ns += a.tile_ns;
+  seen.fuse_ns = fused - start;
+  seen.encode_ns = now_ns() - fused - seen.tile_ns;
   return segment;
 }
 
@@ -116,12 +125,27 @@ std::vector<uint64_t> tile_words(const Segment& s, int area) {
 }
 
 void run(Segment& segment, RunIO& io) {
-  int64_t before = now_ns();
+  int64_t before = now_ns(), dispatch_ns = 0, kernel_ns = 0, waited_ns = 0;
   for (size_t a = 0; a < segment.areas.size(); ++a) {
-    run_area(segment.areas[a], io);
-    const int64_t after = now_ns();
+    const int64_t waited_before = pool_waited_ns();
+    Pace& pace = segment.paces[a];
+    Sample sample{before};
+    const bool sampled = (pace.runs & (pace.runs - 1)) == 0 || pace.runs % 32 == 0;
+    ++pace.runs;
+    run_area(segment.areas[a], io, sampled ? &sample : nullptr);
+    const int64_t after = now_ns(), waited = pool_waited_ns() - waited_before, worked = after - before - waited;
+    if (sampled) pace.dispatch = sample.dispatch_share(worked);
+    const auto dispatched = static_cast<int64_t>(pace.dispatch * static_cast<double>(worked));
+    dispatch_ns += dispatched;
+    kernel_ns += worked - dispatched;
+    waited_ns += waited;
     __atomic_store_n(&segment.view.areas[a].ns, after - before, __ATOMIC_RELAXED);
     before = after;
+  }
+  if (io.times) {
+    spend(*io.times, Phase::dispatch, dispatch_ns);
+    spend(*io.times, Phase::kernels, kernel_ns);
+    spend(*io.times, Phase::waiting, waited_ns);
   }
   for (const Segment::ViewOf& v : segment.views) {
     Value& value = (*io.values)[static_cast<size_t>(v.value)];

@@ -7,10 +7,17 @@
 
 namespace dvm {
 
+// How an area's time is shared between the kernels and what calls them, from the last sampled run.
+struct Pace {
+  int64_t runs = 0;
+  double dispatch = 0;  // of one
+};
+
 struct Segment {
   SegmentView view;
   std::vector<AreaCode> areas;
   CodePages pages;
+  std::vector<Pace> paces;  // by area
   // Views nobody keeps whose root stays in memory: handed out as views.
   struct ViewOf {
     int32_t value, root;

@@ -66,6 +66,14 @@ def test_run_finds_modules_beside_the_script_and_gives_its_exit_code(script):
     assert run("run", path)[0] == 42
 
 
+def test_run_prints_where_the_time_went(script):
+    path = script(KERNEL)
+    code, out, err = run("run", "--stats", path)
+    lines = err.splitlines()
+    assert code == 0 and out.startswith("[2. 2. 2.]"), err
+    assert lines[0].split()[:3] == ["function", "launches", "record"] and lines[-1].split()[0] == "all"
+
+
 def test_an_exception_of_the_script_is_its_own(script):
     code, _, err = run("run", script("def f():\n    raise ValueError('mine')\nf()"))
     assert code == 1 and "kernel.py" in err and err.rstrip().endswith("ValueError: mine")

@@ -1,0 +1,100 @@
+#include "spent.h"
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+#include "memory.h"
+
+namespace dvm {
+
+const char* const kPhaseNames[kPhases] = {"record", "fuse", "tile", "encode", "bind", "dispatch", "kernels", "waiting"};
+
+namespace {
+
+constexpr size_t kFunctions = 1024;
+constexpr int64_t kLongestRecording = 20'000;
+
+struct Table {
+  std::mutex mutex;
+  std::deque<FunctionTimes> functions;
+  std::unordered_map<std::string, FunctionTimes*> by_name;
+};
+Table& table() {
+  static Table* t = new Table;
+  return *t;
+}
+
+// Of the calling thread, since it began: told to a phase, or to nobody.
+thread_local int64_t spent_here = 0;
+
+// Recordings until the next sample, and the interval they make. The interval varies, or a function of sixteen ops would show one of them.
+struct Sampling {
+  int left = 1, interval = 1;
+  uint32_t random = 0x9e3779b9;
+};
+thread_local Sampling sampling;
+
+}  // namespace
+
+FunctionTimes& times_of(const std::string& name) {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  const std::string& known = t.functions.size() < kFunctions || t.by_name.count(name) ? name : "(other functions)";
+  FunctionTimes*& entry = t.by_name[known];
+  if (!entry) entry = &t.functions.emplace_back(known);
+  return *entry;
+}
+
+std::vector<const FunctionTimes*> all_times() {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  std::vector<const FunctionTimes*> all;
+  for (const FunctionTimes& f : t.functions) all.push_back(&f);
+  return all;
+}
+
+void spend(FunctionTimes& function, Phase phase, int64_t ns) {
+  if (ns <= 0) return;
+  function.ns[static_cast<int>(phase)].fetch_add(ns, std::memory_order_relaxed);
+  spent_here += ns;
+}
+
+SpanOf::SpanOf(FunctionTimes* function, Phase phase) : function_(function), phase_(phase), spent_before_(spent_here), start_(now_ns()) {}
+
+SpanOf::~SpanOf() {
+  const int64_t life = now_ns() - start_, left = life - (spent_here - spent_before_);
+  if (function_ && left > 0) function_->ns[static_cast<int>(phase_)].fetch_add(left, std::memory_order_relaxed);
+  spent_here = spent_before_ + life;
+}
+
+RecordSample::RecordSample() {
+  if (--sampling.left == 0) start_ = now_ns();
+}
+
+void RecordSample::done(FunctionTimes& function) const {
+  if (start_ < 0) {
+    if (sampling.left < 0) sampling.left = 1;  // a sampled recording failed: the next one is
+    return;
+  }
+  // A sample that the system interrupted must not stand for sixteen.
+  const int64_t ns = std::min(now_ns() - start_ - clock_cost_ns(), kLongestRecording);
+  spend(function, Phase::record, ns * sampling.interval);
+  sampling.random = sampling.random * 1664525u + 1013904223u;
+  sampling.left = sampling.interval = 9 + static_cast<int>(sampling.random >> 28);
+}
+
+int64_t clock_cost_ns() {
+  static const int64_t cost = [] {
+    int64_t least = 1000;
+    for (int i = 0; i < 64; ++i) {
+      const int64_t start = now_ns();
+      least = std::min(least, now_ns() - start);
+    }
+    return least;
+  }();
+  return cost;
+}
+
+}  // namespace dvm

@@ -1,0 +1,55 @@
+// The VM's own time, told apart by phase and captured function. A clock read costs about 20 ns: there are two in a launch besides those
+// between areas, and recording and dispatching are measured by samples.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dvm {
+
+enum class Phase { record, fuse, tile, encode, bind, dispatch, kernels, waiting, count };
+inline constexpr int kPhases = static_cast<int>(Phase::count);
+extern const char* const kPhaseNames[kPhases];
+
+// Of the functions (graphs) of one name. Nanoseconds are those of the launching thread: helpers work beside it.
+struct FunctionTimes {
+  explicit FunctionTimes(std::string name_) : name(std::move(name_)) {}
+  const std::string name;
+  std::atomic<int64_t> launches{0}, instructions{0};
+  std::atomic<int64_t> ns[kPhases] = {};
+};
+// The entry of that name, for good. Names beyond the 1024 first share one.
+FunctionTimes& times_of(const std::string& name);
+std::vector<const FunctionTimes*> all_times();  // in the order of their first graph
+
+// Adds to a phase; a Span around it leaves this time out.
+void spend(FunctionTimes& function, Phase phase, int64_t ns);
+
+// What is left of its life, after what is spent within it, goes to `phase` (null: to nobody, the user's stops).
+class SpanOf {
+ public:
+  SpanOf(FunctionTimes* function, Phase phase);
+  ~SpanOf();
+  SpanOf(const SpanOf&) = delete;
+
+ private:
+  FunctionTimes* const function_;
+  const Phase phase_;
+  const int64_t spent_before_, start_;
+};
+
+// Every sixteenth recording or so is timed, and stands for those since the last.
+class RecordSample {
+ public:
+  RecordSample();
+  void done(FunctionTimes& function) const;
+
+ private:
+  int64_t start_ = -1;
+};
+
+// What one reading of the clock takes.
+int64_t clock_cost_ns();
+
+}  // namespace dvm
