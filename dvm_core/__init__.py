@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .dtypes import DataType, bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
-from .errors import ArgumentError, DeviceError, DtypeError, Error, ShapeError, UnsupportedError
+from .errors import ArgumentError, DeviceError, DtypeError, Error, ShapeError, UnknownNameError, UnsupportedError
 
 if TYPE_CHECKING:
     from . import msbc
@@ -57,6 +57,7 @@ __all__ = [
     "PyKernel",
     "ScalarRef",
     "ShapeError",
+    "UnknownNameError",
     "UnsupportedError",
     "bfloat16",
     "bool_",

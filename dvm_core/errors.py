@@ -41,6 +41,10 @@ class ArgumentError(Error, ValueError):
     """An argument of a call is not what the call takes."""
 
 
+class UnknownNameError(Error, AttributeError):
+    """There is no operation of that name; the message has the nearest."""
+
+
 class UnsupportedError(Error, NotImplementedError):
     """Understood, but not part of this version; the message names what is."""
 

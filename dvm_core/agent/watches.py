@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from .places import place, real
 
 if TYPE_CHECKING:
     from .session import Session
+
+_NAMED = 8  # names a message lists at most
 
 
 @dataclass
@@ -92,6 +95,15 @@ class Watches:
             found[instructions[index].place] = index
         return sorted(found.values())
 
+    def instead(self, watch: Watch) -> str:
+        """What a name that nothing has made yet may have meant: the nearest names among those made so far, or some of them."""
+        made = {name for program in _core.programs() for index, name in naming.of_program(program).items()
+                if not watch.path or real(watch.path) == place(program.instructions[index].place).real}
+        if not watch.expression or not made:
+            return ""
+        near = difflib.get_close_matches(watch.expression, made, 3)
+        return "; did you mean " + " or ".join(near) + "?" if near else "; made so far: " + ", ".join(sorted(made)[:_NAMED])
+
     def snapshot(self, event: dict[str, Any]) -> Answer | None:
         """The wire's `snapshot` for an event of the core, None if its watch has gone."""
         watch = self._watches.get(event["hook"])
@@ -155,7 +167,7 @@ def watch(session: Session, arguments: Arguments) -> Answer:
     where = f"{made.path}:{made.line}" if made.path else f"{made.program}:{made.instruction}"
     made.name = need(arguments, "name", str, "") or name or where
     session.watches.add(made)
-    message = "" if made.matched else f"waits for a captured function to make {made.name}"
+    message = "" if made.matched else f"waits for a captured function to make {made.name}{session.watches.instead(made)}"
     return {"watchId": made.id, "matched": made.matched, "message": message}
 
 

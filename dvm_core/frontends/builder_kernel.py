@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from ..dtypes import find
-from ..errors import ArgumentError, DtypeError, Error, ShapeError, convert, native
+from ..errors import ArgumentError, DtypeError, Error, ShapeError, UnknownNameError, convert, native
 from . import builder_text, capture, reloadable
 from .builder_io import Ends
 from .builder_lower import Lowering
@@ -55,6 +56,13 @@ class Kernel(Elementwise, Ends):
         self.kind, self.run_type, self.name = kind or "vector", run_type, name
         self.launch: Any = None
         self.reset()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        near = difflib.get_close_matches(name, [known for known in dir(type(self)) if not known.startswith("_")], 2)
+        raise fail(UnknownNameError, f"a kernel has no operation {name!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""),
+                   _core.user_place())
 
     def reset(self) -> None:
         """Forgets the graph."""

@@ -75,6 +75,14 @@ def test_a_watched_variable_sends_its_statistics(adapter, model):
         adapter.request("unwatch", watchId=answer["watchId"])
 
 
+def test_a_watch_that_finds_nothing_says_what_there_is(adapter, model):
+    run(model)
+    near = adapter.request("watch", expression="hh", path=model.__file__, what="stats")
+    assert near["message"] == "waits for a captured function to make hh; did you mean h?"
+    far = adapter.request("watch", expression="attention", path=model.__file__, what="stats")
+    assert far["message"] == "waits for a captured function to make attention; made so far: h, s, y"
+
+
 def test_a_watch_of_values_sends_bytes_every_nth_step(adapter, model):
     run(model)
     answer = adapter.request("watch", expression="s", path=model.__file__, what="values", everyN=3, name="s")

@@ -291,3 +291,11 @@ def test_empty_tensors_are_legal():
     found = build(lambda k, a: k.exp(k.add(a, 1.0)), "float32")(np.zeros((0, 5), np.float32))
     assert found.shape == (0, 5)
     check(build(lambda k, a: k.sum(a, [0]), "float32")(np.zeros((0, 5), np.float32)), np.zeros(5))
+
+
+def test_an_operation_that_does_not_exist_names_the_nearest():
+    with pytest.raises(dvm.UnknownNameError, match=r"test_builder_ops.py:\d+: a kernel has no operation 'sqrtt'; did you mean sqrt or rsqrt\?"):
+        @dvm.kernel
+        def kernel(k, x):
+            return k.store(k.sqrtt(k.load(x, "float32")))
+    assert not hasattr(dvm.Kernel(), "sqrtt")
