@@ -294,7 +294,7 @@ def test_empty_tensors_are_legal():
 
 
 def test_an_operation_that_does_not_exist_names_the_nearest():
-    with pytest.raises(dvm.UnknownNameError, match=r"test_builder_ops.py:\d+: a kernel has no operation 'sqrtt'; did you mean sqrt or rsqrt\?"):
+    with pytest.raises(dvm.UnknownNameError, match=r"py:\d+: a kernel has no operation 'sqrtt'; did you mean sqrt\?"):
         @dvm.kernel
         def kernel(k, x):
             return k.store(k.sqrtt(k.load(x, "float32")))
