@@ -48,7 +48,7 @@ struct Join {
   int32_t result = -1;         // slot
 };
 
-// The product of a cube area.
+// A product of a cube area. Chained: its left operand is the tile (a.slot -1), its rows are the tile's and go to memory.
 struct Product {
   DType dtype = DType::kNone;
   int64_t batches = 1, m = 0, n = 0, k = 0;
@@ -66,6 +66,8 @@ struct Product {
   // it themselves, see product_ub_bytes.
   int64_t packed = -1, packed_stride = 0;
   int64_t ub = -1;
+  int64_t wide = -1;  // chained, halves: UB memory of the float32 rows
+  bool chained() const { return a.slot < 0; }
 };
 
 // A hook's place in the area's code; the hook as it was set is hooks.h's Hook.

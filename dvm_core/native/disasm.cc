@@ -77,9 +77,9 @@ std::string line_of(const AreaCode& area, const uint64_t* w) {
   const bool reduce = id >= Tile::kSumX && id <= Tile::kMinX;
   if (name.matmul) {
     const Product& p = area.products[operand_a(w[1])];
-    return text + "." + std::to_string(g.tile_rows) + "x" + std::to_string(p.k) + "x" + std::to_string(g.tile_cols) + " " + operand_text(head_dst(*w)) + ", g" +
-           std::to_string(p.a.slot) + ", g" + std::to_string(p.b.slot) + " // batches(" + std::to_string(p.batches) + "), m(" + std::to_string(p.m) + "), n(" +
-           std::to_string(p.n) + ")";
+    return text + "." + std::to_string(g.tile_rows) + "x" + std::to_string(p.k) + "x" + std::to_string(p.chained() ? p.n : g.tile_cols) + " " +
+           operand_text(head_dst(*w)) + ", " + (p.chained() ? operand_text(operand_b(w[1])) : "g" + std::to_string(p.a.slot)) + ", g" +
+           std::to_string(p.b.slot) + " // batches(" + std::to_string(p.batches) + "), m(" + std::to_string(p.m) + "), n(" + std::to_string(p.n) + ")";
   }
   text += "." + (reduce ? size_text(g, Span::kFull) : size_text(g, head_span(*w))) + " ";
   if (!name.join && !name.hook) text += operand_text(head_dst(*w)) + ", ";

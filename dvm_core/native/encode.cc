@@ -28,11 +28,15 @@ AreaCode Encoder::run() {
   external_register_.assign(space_.externals.size(), -1);
   for (size_t n = 0; n < area_.instrs.size(); ++n) lower(area_.instrs[n], refs_.data() + first_ref[n]);
   out_.ub_bytes = allocate_ub(prologue_, ops_, &registers_, out_.space);
-  for (Product& p : out_.products)
-    if (const int64_t bytes = product_ub_bytes(p, out_.space)) {
-      p.ub = (out_.ub_bytes + 127) / 128 * 128;
-      out_.ub_bytes = p.ub + bytes;
-    }
+  const auto reserve = [&](int64_t* at, int64_t bytes) {
+    if (!bytes) return;
+    *at = (out_.ub_bytes + 127) / 128 * 128;
+    out_.ub_bytes = *at + bytes;
+  };
+  for (Product& p : out_.products) {
+    reserve(&p.ub, product_ub_bytes(p, out_.space));
+    if (p.chained() && out_.slots[p.b.slot].dtype != p.dtype) reserve(&p.wide, out_.space.tile_rows * p.n * item_size(p.dtype));
+  }
   pack(prologue_, &out_.prologue_words, &out_.prologue_instr);
   pack(ops_, &out_.words, &out_.instr);
   return std::move(out_);
@@ -75,7 +79,8 @@ void Encoder::collect(int i) {
   const Instr& in = code_.instrs[i];
   if (in.op == Op::kMATMUL) {
     Product p = make_product(code_, in_.fusing.resolved, i);
-    p.a.slot = memory_slot(in.operands[0]);
+    if (in_.fusing.extent[i] == Extent::kChained) refs_.push_back({access(in.operands[0]).root - inputs_, -1});
+    else p.a.slot = memory_slot(in.operands[0]);
     p.b.slot = memory_slot(in.operands[1]);
     out_.products.push_back(std::move(p));
     return;

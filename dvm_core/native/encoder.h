@@ -52,6 +52,8 @@ class Encoder {
   void lower_reduction(int i, const Ref& a, int32_t dst);
   void lower_join(int i, const Ref& a);
   void lower_matmul(int i, int32_t dst);
+  void lower_chained(int i, const Ref& a);
+  const Product& next_product() { return out_.products[static_cast<size_t>(products_++)]; }
   void hooks_in_tile(int i, int32_t reg, Span span);
   void hooks_after(int i, int32_t slot);
 
@@ -70,6 +72,7 @@ class Encoder {
   std::vector<std::pair<int, int32_t>> results_;       // instruction, its register
   std::vector<std::pair<int32_t, int32_t>> widened_;   // register, the same repeated over the tile
   std::vector<TileOp> prologue_, ops_;
+  int32_t products_ = 0;                               // lowered so far
   std::optional<int32_t> store_after_;                 // slot of a result that is copied out after it was made
 };
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "optable.h"
+#include "cuts.h"
 
 namespace dvm {
 namespace {
@@ -12,7 +12,9 @@ namespace {
 constexpr int kLookBack = 12;            // areas an instruction may try to join
 constexpr size_t kLongestArea = 192;     // instructions
 
-enum class Cut : uint8_t { kNone, kMove, kMatMul, kSpace, kOrder, kJoined, kLongRow, kRows, kBlocks, kFull };
+// A product of a tile's whole rows reads all of its B for every block of rows: B's columns are limited, and the bytes of both products' B
+// where nothing else asks for whole rows.
+constexpr int64_t kChainedColumns = 512, kChainedBytes = 1 << 20;
 
 class Fuser {
  public:
@@ -36,7 +38,7 @@ class Fuser {
     for (int i = begin_; i < end_; ++i) {
       switch (f_.resolved.work[i]) {
         case Work::kTile: place(i); break;
-        case Work::kMatMul: open_matmul(i); break;
+        case Work::kMatMul: place_matmul(i); break;
         case Work::kMove:
         case Work::kFill: open(i, AreaKind::kMove, Cut::kMove); break;
         case Work::kDead: f_.folded_into[i] = i; break;
@@ -64,7 +66,7 @@ class Fuser {
   }
 
   void note_cut(int area, Cut cut, int i) {
-    if (area >= 0 && f_.areas[area].cut.empty() && !unfused_) f_.areas[area].cut = words(f_.areas[area], cut, i);
+    if (area >= 0 && f_.areas[area].cut.empty() && !unfused_) f_.areas[area].cut = cut_words(cut, code_, f_.resolved, f_.areas[area], i);
   }
 
   void place(int i) {
@@ -106,12 +108,44 @@ class Fuser {
     f_.areas.push_back(std::move(area));
   }
 
-  void open_matmul(int i) {
+  void place_matmul(int i) {
+    const int left = unfused_ ? -1 : producer_area(code_.instrs[i].operands[0]);
+    Cut cut = Cut::kMatMul;
+    if (left >= 0 && f_.areas[left].kind != AreaKind::kMove && extent_of(code_.instrs[i].operands[0]) != Extent::kJoined) {
+      cut = chain(left, i);
+      if (cut == Cut::kNone) return;
+    }
+    note_cut(left, cut, i);
     open(i, AreaKind::kCube, Cut::kMatMul);
     Area& area = f_.areas.back();
     const Dims& shape = code_.instrs[i].shape;
     area.bounds.merge(shape);
     area.cols = shape[shape.rank - 1];
+    const Dims& a = shape_of(code_, code_.instrs[i].operands[0]);
+    area.inner = a[a.rank - (code_.instrs[i].attrs[0] ? 2 : 1)];
+  }
+
+  // Adds a product whose left operand is the tile itself: attention's second, with whole rows of probabilities in the UB.
+  Cut chain(int index, int i) {
+    Area& area = f_.areas[index];
+    const Instr& in = code_.instrs[i];
+    const Dims& a = shape_of(code_, in.operands[0]);
+    const int64_t rows = in.shape.size() / in.shape[in.shape.rank - 1], n = in.shape[in.shape.rank - 1], k = a[a.rank - 1];
+    if (producer_area(in.operands[1]) >= index) return Cut::kRight;
+    if (area.kind != AreaKind::kCube) return Cut::kVector;
+    if (in.attrs[0]) return Cut::kTurned;
+    if (area.instrs.size() >= kLongestArea) return Cut::kFull;
+    if (area.cols != k || area.elements != a.size()) return Cut::kOrder;
+    if (rows * k != area.elements || n == 1) return Cut::kBatches;
+    const int64_t first_k = f_.areas[index].inner;
+    if (n > kChainedColumns || (!area.rows_whole && k * (n + first_k) * item_size(DType::kF32) > kChainedBytes)) return Cut::kWide;
+    if (const Cut cut = lies_in_tile(index, in.operands[0], f_.resolved.access[in.operands[0]], a, Extent::kFull); cut != Cut::kNone) return cut;
+    if (!area.bounds.merge(a)) return Cut::kSpace;
+    area.rows_whole = true;
+    area.instrs.push_back(i);
+    f_.area_of[i] = index;
+    f_.extent[i] = Extent::kChained;
+    return Cut::kNone;
   }
 
   // Adds instruction i to the area if it can be part of its tile code.
@@ -154,7 +188,10 @@ class Fuser {
   // Another number of elements: the reason is the operand's, if one is not complete in the tile.
   Cut elsewhere(int index, const Instr& in) const {
     for (int32_t o : in.operands)
-      if (o >= 0 && producer_area(o) == index && extent_of(o) == Extent::kJoined) return Cut::kJoined;
+      if (o >= 0 && producer_area(o) == index) {
+        if (extent_of(o) == Extent::kJoined) return Cut::kJoined;
+        if (extent_of(o) == Extent::kChained) return Cut::kChained;
+      }
     return Cut::kSpace;
   }
 
@@ -170,10 +207,14 @@ class Fuser {
   Cut operand_fits(int index, int i, size_t k, const Dims& shape, Extent result) const {
     const int32_t value = code_.instrs[i].operands[k];
     if (producer_area(value) != index) return Cut::kNone;
+    return lies_in_tile(index, value, operand_access(code_, f_.resolved, i, k), shape, result);
+  }
+
+  Cut lies_in_tile(int index, int32_t value, const Access& access, const Dims& shape, Extent result) const {
     const Extent made = extent_of(value);
     if (made == Extent::kJoined) return Cut::kJoined;
+    if (made == Extent::kChained) return Cut::kChained;
     if (made == Extent::kFull && result == Extent::kRow) return Cut::kSpace;
-    const Access access = operand_access(code_, f_.resolved, i, k);
     if (access.offset != 0) return Cut::kOrder;
     const Dims& strides = access.strides;
     const int64_t cols = made == Extent::kRow && result == Extent::kFull ? f_.areas[index].cols : 1;
@@ -230,24 +271,6 @@ class Fuser {
         const Work work = f_.resolved.work[source];
         if ((work == Work::kView || work == Work::kImmediate) && f_.resolved.work[i] != Work::kDead) f_.folded_into[source] = i;
       }
-  }
-
-  std::string words(const Area& area, Cut cut, int i) const {
-    const Instr& in = code_.instrs[i];
-    const std::string name = std::string(op_name(in.op)) + " (#" + std::to_string(i) + ")";
-    switch (cut) {
-      case Cut::kMove: return name + " moves data and runs alone";
-      case Cut::kMatMul: return "MATMUL (#" + std::to_string(i) + ") needs its operands in memory";
-      case Cut::kSpace:
-        return "different iteration space: " + shape_text(in.shape) + " of " + name + " after " + shape_text(space_of(code_, f_.resolved, area.instrs[0]));
-      case Cut::kOrder: return name + " reads the result in another order";
-      case Cut::kJoined: return name + " needs a reduction that is complete only after all tiles";
-      case Cut::kLongRow: return "a row of " + std::to_string(shape_of(code_, in.operands[0]).size() / in.shape.size()) + " elements is longer than a tile";
-      case Cut::kRows: return name + " reduces other axes than this area's rows";
-      case Cut::kBlocks: return name + " reduces other rows together than this area";
-      case Cut::kFull: return "the area has " + std::to_string(area.instrs.size()) + " instructions";
-      default: return "";
-    }
   }
 
   const ProgramCode& code_;

@@ -27,6 +27,7 @@ enum class Extent : uint8_t {
   kFull,    // an element for every element of the tile
   kRow,     // one per row
   kJoined,  // complete only after all tiles
+  kChained, // rows of another width, in memory only: a product of the tile's whole rows
 };
 
 enum class AreaKind : uint8_t { kVector, kCube, kMove, kReduce };
@@ -36,6 +37,7 @@ struct Area {
   std::vector<int> instrs;
   int64_t elements = 0;    // of the iteration space
   Bounds bounds;
+  int64_t inner = 0;       // of its first product: terms of a sum
   int64_t cols = 0;        // elements of a row; 0: nothing depends on rows
   int64_t block_axis = 0;  // column reductions: rows that are reduced together; 0: none
   bool rows_whole = false; // a tile must hold whole rows (it has per-row results)

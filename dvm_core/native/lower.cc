@@ -27,6 +27,7 @@ void Encoder::lower(int i, const Ref* refs) {
   const auto n = static_cast<double>(per_row ? out_.space.rows : out_.space.rows * out_.space.cols);
   out_.cost_ns += ((is_costly(in.op) ? kCostlyNs : kSimpleNs) + (in_.stored[code_.value_of(i)] ? kMemoryNs : 0)) * n;
   if (extent == Extent::kJoined) return lower_join(i, refs[0]);
+  if (extent == Extent::kChained) return lower_chained(i, refs[0]);
   const Span span = extent == Extent::kRow ? Span::kRow : Span::kFull;
   const int32_t dst = result_register(i, span);
   results_.push_back({i, dst});
@@ -167,12 +168,28 @@ void Encoder::lower_join(int i, const Ref& a) {
 
 void Encoder::lower_matmul(int i, int32_t dst) {
   const Instr& in = code_.instrs[i];
-  const Product& p = out_.products[0];
+  const int32_t number = products_;
+  const Product& p = next_product();
   out_.cost_ns += kMultiplyAddNs * static_cast<double>(p.batches * p.m) * static_cast<double>(p.n * p.k);
   const bool halves = p.dtype != in.dtype;
   const int32_t c = halves ? add_register(Span::kFull, p.dtype) : dst;
-  emit({.id = Tile::kMatMul, .span = Span::kFull, .dtype = p.dtype, .dst = c, .number = 0, .instr = i});
+  emit({.id = Tile::kMatMul, .span = Span::kFull, .dtype = p.dtype, .dst = c, .number = number, .instr = i});
   if (halves) cast(c, in.dtype, i, dst);
+}
+
+// Halves are widened in the UB; their result is rounded by the instruction itself, whose rows are not as wide as the tile.
+void Encoder::lower_chained(int i, const Ref& a) {
+  const int32_t number = products_;
+  const Product& p = next_product();
+  out_.cost_ns += kMultiplyAddNs * static_cast<double>(p.batches * p.m) * static_cast<double>(p.n * p.k);
+  const int32_t x = cast(widen(ref(a, i), Span::kFull, i), p.dtype, i);
+  GlobalSlot s = root_slot(code_.value_of(i));
+  s.dtype = code_.instrs[i].dtype;
+  s.written = true;
+  s.row_step = p.n * item_size(s.dtype);
+  const int32_t slot = add_slot(s);
+  emit({.id = Tile::kMatMul, .span = Span::kFull, .dtype = p.dtype, .dst = add_register(Span::kFull, s.dtype, slot), .b = x, .number = number, .instr = i});
+  hooks_after(i, slot);
 }
 
 // ---- hooks --------------------------------------------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ int64_t product_ub_bytes(const Product& p, const Geometry& g) {
   if (p.dtype != DType::kF32) return 0;
   if (p.n == 1) return 3 * line_bytes(p);
   if (p.batches != p.b.matrices || (g.rows != g.tile_rows && g.tile_rows % p.m != 0)) return 0;
-  const auto bytes = static_cast<int64_t>(kernels().packed_b_bytes(p.k, g.tile_cols));
+  const auto bytes = static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.chained() ? p.n : g.tile_cols));
   return bytes <= kPackedByTile ? bytes : 0;
 }
 
@@ -145,9 +145,12 @@ void prepare_product(const Run& run, const Product& p) {
 void do_matmul(Core& c, const uint64_t* w) {
   const Product& p = c.run.area.products[operand_a(w[1])];
   const int item = item_size(p.dtype);
-  const bool in_memory = head_dst(*w) & kGlobal;
-  const int64_t ldc = in_memory ? c.run.area.space.cols : c.cols;
-  auto* dst = static_cast<uint8_t*>(c.pointer(head_dst(*w)));
+  const bool in_memory = head_dst(*w) & kGlobal, chained = p.chained();
+  const int64_t col = chained ? 0 : c.col, cols = chained ? p.n : c.cols;
+  const int64_t ldc = chained ? p.n : in_memory ? c.run.area.space.cols : c.cols;
+  const auto* tile = chained ? static_cast<const uint8_t*>(c.pointer(operand_b(w[1]))) : nullptr;
+  auto* out = static_cast<uint8_t*>(c.pointer(head_dst(*w)));
+  auto* dst = p.wide >= 0 ? c.ub + p.wide : out;
   for (int64_t r = c.row; r < c.row + c.rows;) {
     int64_t batch = r / p.m, in_batch = r % p.m, a = 0, b = 0, a_matrix = 0, b_matrix = 0;
     const int64_t some = std::min(p.m - in_batch, c.row + c.rows - r);
@@ -159,14 +162,21 @@ void do_matmul(Core& c, const uint64_t* w) {
       a_matrix += digit * axis->a_matrix;
       b_matrix += digit * axis->b_matrix;
     }
-    const auto* pa = static_cast<const uint8_t*>(c.run.base[p.a.slot]) + a * item;
+    const uint8_t* pa;
     int64_t a_row = p.a.row, a_col = p.a.col;
+    if (chained) {
+      pa = tile + (r - c.row) * c.cols * item;
+      a_row = c.cols;
+      a_col = 1;
+    } else {
+      pa = static_cast<const uint8_t*>(c.run.base[p.a.slot]) + a * item;
+    }
     if (p.a.scratch >= 0) {
       pa = c.run.workspace(p.a.scratch) + a_matrix * p.m * p.k * item;
       a_row = p.k;
       a_col = 1;
     }
-    pa += in_batch * a_row * item;
+    if (!chained) pa += in_batch * a_row * item;
     if (p.dtype == DType::kF32 && p.n == 1) {
       multiply_column(c, p, b_matrix, reinterpret_cast<const float*>(pa), a_row, a_col, some, reinterpret_cast<float*>(dst));
     } else if (p.dtype == DType::kF32) {
@@ -175,19 +185,20 @@ void do_matmul(Core& c, const uint64_t* w) {
         auto* own = reinterpret_cast<float*>(c.ub + p.ub);
         int64_t row_stride, col_stride;
         const float* from = matrix_of_b(c.run, p, b_matrix, &row_stride, &col_stride);
-        c.run.k.pack_b(own, from + c.col * col_stride, row_stride, col_stride, p.k, c.cols);
+        c.run.k.pack_b(own, from + col * col_stride, row_stride, col_stride, p.k, cols);
         packed = own;
       } else {
-        packed = reinterpret_cast<const float*>(c.run.workspace(p.packed) + b_matrix * p.packed_stride) + c.col * p.k;
+        packed = reinterpret_cast<const float*>(c.run.workspace(p.packed) + b_matrix * p.packed_stride) + col * p.k;
       }
-      c.run.k.gemm({some, c.cols, p.k, reinterpret_cast<const float*>(pa), a_row, a_col, packed, reinterpret_cast<float*>(dst), ldc});
+      c.run.k.gemm({some, cols, p.k, reinterpret_cast<const float*>(pa), a_row, a_col, packed, reinterpret_cast<float*>(dst), ldc});
     } else {
-      const auto* pb = static_cast<const uint8_t*>(c.run.base[p.b.slot]) + (b + c.col * p.b.col) * item;
-      c.run.k.gemm_generic(dst, pa, pb, some, c.cols, p.k, a_row, a_col, p.b.row, p.b.col, ldc, p.dtype);
+      const auto* pb = static_cast<const uint8_t*>(c.run.base[p.b.slot]) + (b + col * p.b.col) * item;
+      c.run.k.gemm_generic(dst, pa, pb, some, cols, p.k, a_row, a_col, p.b.row, p.b.col, ldc, p.dtype);
     }
     dst += some * ldc * item;
     r += some;
   }
+  if (p.wide >= 0) c.run.k.cast[int(p.dtype)][int(c.run.area.slots[p.b.slot].dtype)](out, c.ub + p.wide, c.rows * p.n);
 }
 
 }  // namespace dvm

@@ -26,7 +26,7 @@ void plan_values(const ProgramCode& code, int begin, int end, const std::vector<
   for (int i = begin; i < end; ++i) {
     const int area = f.area_of[static_cast<size_t>(i)];
     if (area < 0) continue;
-    const bool whole = f.areas[static_cast<size_t>(area)].kind == AreaKind::kMove || f.extent[static_cast<size_t>(i)] == Extent::kJoined;
+    const bool whole = f.areas[static_cast<size_t>(area)].kind == AreaKind::kMove || f.extent[static_cast<size_t>(i)] >= Extent::kJoined;
     if (keep[static_cast<size_t>(inputs + i)] || whole) {
       (*stored)[static_cast<size_t>(inputs + i)] = 1;
       last[static_cast<size_t>(i)] = std::max(last[static_cast<size_t>(i)], area);

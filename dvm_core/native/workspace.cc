@@ -86,9 +86,8 @@ void take_scratch(AreaCode& area, int index, Arena* arena) {
   for (Join& j : area.joins)
     if (!j.direct) j.scratch = arena->take(j.outer * j.parts * j.width * item_size(j.dtype), index);
   for (Product& p : area.products) {
-    const DType a = area.slots[static_cast<size_t>(p.a.slot)].dtype;
-    if (a != p.dtype) {
-      p.a.scratch = arena->take(p.a.matrices * p.m * p.k * item_size(p.dtype), index);
+    if (area.slots[static_cast<size_t>(p.b.slot)].dtype != p.dtype) {
+      if (!p.chained()) p.a.scratch = arena->take(p.a.matrices * p.m * p.k * item_size(p.dtype), index);
       p.b.scratch = arena->take(p.b.matrices * p.k * p.n * item_size(p.dtype), index);
     }
     if (p.dtype == DType::kF32 && p.ub < 0) {

@@ -223,6 +223,44 @@ class Maker:
         n = other[-2] if tb else other[-1]
         self.add("MATMUL", v, w, shape=(*np.broadcast_shapes(shape[:-2], other[:-2]), m, n), dtype=dtype, attrs=(int(ta), int(tb)))
 
+    def attention(self) -> None:
+        """softmax(q k^T) v over earlier values, with what lies between left out, masked or scaled by chance."""
+        q = self.pick(lambda s, d: len(s) >= 2 and d.kind == "f" and np.prod(s, dtype=np.int64) * s[-2] <= 400000 and s[-1] * s[-2] > 0)
+        if q is None:
+            return
+        shape, dtype = self.types[q]
+        batch, m, d = shape[:-2], shape[-2], shape[-1]
+        k = self.pick(lambda s, t: t == dtype and len(s) == len(shape) and s[:-2] == batch and s[-1] == d and 0 < s[-2] <= 100)
+        if k is None:
+            return
+        n = self.types[k][0][-2]
+        v = self.pick(lambda s, t: t == dtype and len(s) >= 2 and s[-2] == n and s[:-2] in (batch, ()) and s[-1] > 0)
+        v = k if v is None else v
+        scores = (*batch, m, n)
+        rows = (*batch, m, 1)
+
+        def add(op, *operands, to=scores, kind=dtype, attrs=(), imms=()):
+            self.add(op, *operands, shape=to, dtype=kind, attrs=attrs, imms=imms)
+            return len(self.types) - 1
+        x = add("MATMUL", q, k, attrs=(0, 1))
+        if self.rng.random() < 0.5:
+            x = add("MUL", x, -1, imms=(0.25,))
+        if self.rng.random() < 0.5:
+            self.add("IOTA", shape=(m, 1), dtype=np.int32, attrs=(0,), own=True)
+            self.add("IOTA", shape=(1, n), dtype=np.int32, attrs=(1,), own=True)
+            seen = add("LESS_EQUAL", len(self.types) - 1, len(self.types) - 2, to=(m, n), kind=np.bool_)
+            self.add("FULL", shape=scores, dtype=dtype, imms=(self.rng.choice((-1e9, -np.inf)),), own=True)
+            fill = len(self.types) - 1
+            self.add("BROADCAST", seen, shape=scores, dtype=np.bool_, own=True)
+            x = add("SELECT", len(self.types) - 1, x, fill)
+        if self.rng.random() < 0.8:
+            axis = len(scores) - 1
+            e = add("EXP", add("SUB", x, add("MAX", x, to=rows, attrs=(1, axis))))
+            x = add("DIV", e, add("SUM", e, to=rows, attrs=(1, axis)))
+        if self.rng.random() < 0.2:
+            x = add("MUL", x, x)
+        add("MATMUL", x, v, to=(*batch, m, self.types[v][0][-1]), attrs=(0, 0))
+
     def move(self) -> None:
         way = self.rng.choice(("GATHER", "SCATTER_ADD", "CONCAT", "UNSLICE", "ONE_HOT", "IOTA", "FULL"))
         v = self.pick(lambda s, d: len(s) > 0 and d != np.bool_)
@@ -270,7 +308,8 @@ class Maker:
 
     def make(self, length: int) -> Program:
         self.inputs()
-        ways = {self.unary: 4, self.binary: 6, self.logic: 2, self.cast: 1, self.reduce: 4, self.view: 4, self.matmul: 2, self.move: 2}
+        ways = {self.unary: 4, self.binary: 6, self.logic: 2, self.cast: 1, self.reduce: 4, self.view: 4, self.matmul: 2, self.move: 2,
+                self.attention: 0.7}
         while len(self.program.steps) < length:
             self.rng.choices(list(ways), list(ways.values()))[0]()
         return self.program

@@ -84,6 +84,33 @@ def test_attention_scores_and_softmax_are_one_cube_area():
     assert areas(p, out) == [("cube", tuple(range(7)))]
 
 
+def attention(p, q, k, v, *, values_axis=3):
+    scores = p.op("MUL", p.op("MATMUL", q, k, attrs=(0, 1)), -1, imms=(0.25,))
+    return p.op("MATMUL", softmax(p, scores, axis=values_axis), v, attrs=(0, 0))
+
+
+def test_attention_is_one_cube_area():
+    p = Program()
+    out = attention(p, *(p.input(array(2, 4, 33, 16)) for _ in range(3)))
+    assert areas(p, out) == [("cube", tuple(range(8)))]
+    products = [line for line in made(p, out).tile_text(0).splitlines() if "MatMul.fp32" in line]
+    assert ", 0x" in products[1]  # its left operand lies in the UB
+
+
+def test_attention_over_heads_behind_reshapes_is_one_cube_area():
+    p = Program()
+    x = [p.input(array(2, 33, 64)) for _ in range(3)]
+    heads = [p.op("TRANSPOSE", p.op("RESHAPE", v, shape=(2, 33, 4, 16)), attrs=(0, 2, 1, 3)) for v in x]
+    out = attention(p, *heads)
+    assert [kind for kind, _ in areas(p, out)] == ["cube"]
+
+
+def test_kept_probabilities_do_not_cut_attention():
+    p = Program()
+    out = attention(p, *(p.input(array(2, 4, 33, 16)) for _ in range(3)))
+    assert areas(p, out - 1, out) == [("cube", tuple(range(8)))]
+
+
 def test_bias_gradient_is_one_area():
     p = Program()
     dy, y = p.input(array(600, 40)), p.input(array(600, 40))
@@ -166,6 +193,35 @@ def _matmul(p):
     return p.op("MATMUL", a, a, attrs=(0, 1))
 
 
+def _products(p, m, k, n, d, turned=0):
+    """Two products in a row: [m, k] @ [k, n], then @ d columns."""
+    x, w, v = p.input(array(m, k)), p.input(array(k, n)), p.input(array(m if turned else n, d))
+    return p.op("MATMUL", p.op("MATMUL", x, w, attrs=(0, 0)), v, attrs=(turned, 0))
+
+
+def _right(p):
+    x, w = p.input(array(8, 9)), p.input(array(9, 8))
+    a = p.op("MATMUL", x, w, attrs=(0, 0))
+    return p.op("MATMUL", a, a, attrs=(0, 0))
+
+
+def _turned(p):
+    return _products(p, 8, 9, 8, 5, turned=1)
+
+
+def _wide(p):
+    return _products(p, 8, 1000, 1000, 500)
+
+
+def _chained(p):
+    return p.op("EXP", _products(p, 8, 9, 8, 5))
+
+
+def _small_tiles(p):
+    x, w = p.input(array(8, 9)), p.input(array(9, 5))
+    return p.op("MATMUL", p.op("EXP", x), w, attrs=(0, 0))
+
+
 def _move(p):
     a = p.op("EXP", p.input(array(8, 9)))
     return p.op("CONCAT", a, a, attrs=(0,))
@@ -189,7 +245,12 @@ def _long_row(p):
 @pytest.mark.parametrize("build, words", [
     (_space, "different iteration space: [6,4] of ADD (#3) after [4,6]"),
     (_other_rows, "SUM (#2) reduces other axes than this area's rows"),
-    (_matmul, "MATMUL (#1) needs its operands in memory"),
+    (_matmul, "MATMUL (#1) needs its right operand in memory"),
+    (_right, "MATMUL (#1) needs its right operand in memory"),
+    (_turned, "MATMUL (#1) reads its left operand transposed"),
+    (_wide, "MATMUL (#1) has a right operand too large to be read again for every block of rows"),
+    (_chained, "EXP (#2) reads a product whose rows have another width"),
+    (_small_tiles, "MATMUL (#1) would read its right operand again for each small tile"),
     (_move, "CONCAT (#1) moves data and runs alone"),
     (_order, "NEG (#2) reads the result in another order"),
     (_joined, "SUB (#1) needs a reduction that is complete only after all tiles"),

@@ -1,0 +1,136 @@
+"""Attention in one area: the bits of its instructions run one by one, at every length, dtype, tile, number of cores, hook and cut."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from core_programs import CODE, Program, run, same_bits
+from test_programs_random import core_settings, unfused  # noqa: F401  core_settings is a fixture
+
+from dvm_core import _core
+
+F32 = np.dtype(np.float32)
+
+
+def attention(batch, m, n, d, e, dtype="float32", masked=False, seed=0):
+    """softmax(q k^T / sqrt(d), causal if masked) v; q [m, d], k [n, d], v [n, e]. Returns program, arrays, result and steps of interest."""
+    random = np.random.default_rng(seed)
+    p = Program()
+    arrays = [random.standard_normal((*batch, *shape)).astype(dtype) for shape in ((m, d), (n, d), (n, e))]
+    seen = np.tril(np.ones((m, n), bool), n - m)
+    mask = p.input(seen) if masked else -1
+    q, k, v = (p.input(a) for a in arrays)
+    x = p.op("MUL", p.op("MATMUL", q, k, attrs=(0, 1)), -1, imms=(d**-0.5,))
+    shape = (*batch, m, n)
+    if masked:
+        fill = p.op("FULL", shape=shape, dtype=CODE[dtype], imms=(-np.inf,))
+        x = p.op("SELECT", p.op("BROADCAST", mask, shape=shape), x, fill)
+    axis = len(shape) - 1
+    exp = p.op("EXP", p.op("SUB", x, p.op("MAX", x, attrs=(1, axis))))
+    probabilities = p.op("DIV", exp, p.op("SUM", exp, attrs=(1, axis)))
+    out = p.op("MATMUL", probabilities, v, attrs=(0, 0))
+    return p, arrays, seen if masked else np.ones((m, n), bool), probabilities, out
+
+
+def reference(arrays, seen):
+    q, k, v = (a.astype(np.float64) for a in arrays)
+    scores = np.where(seen, q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True) @ v
+
+
+def one_cube(program, out, keep=()):
+    """Both products lie in one area."""
+    made = run(program, [*keep, out])[1][-1].program
+    cubes = [a for a in made.areas if a.kind == "cube"]
+    return len(cubes) == 1 and sum(program.steps[i].op == "MATMUL" for i in cubes[0].instructions) == 2
+
+
+@pytest.mark.parametrize("batch, m, n, d, e", [
+    ((), 1, 1, 8, 8), ((2, 3), 1, 40, 16, 16), ((8,), 17, 17, 64, 64), ((2, 4), 33, 33, 32, 32), ((3,), 128, 128, 64, 64),
+    ((), 200, 333, 32, 48), ((2,), 5, 700, 16, 2), ((), 15, 1500, 24, 40), ((1, 2), 300, 300, 8, 130), ((), 40, 4100, 16, 16),
+])
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_is_numpys_and_the_bits_of_single_steps(batch, m, n, d, e, masked):
+    p, arrays, seen, _, out = attention(batch, m, n, d, e, masked=masked)
+    assert one_cube(p, out)
+    want = unfused(p, [out]).array(out)
+    np.testing.assert_allclose(want, reference(arrays, seen), rtol=2e-4, atol=2e-6)
+    for threads in (1, 2):
+        _core.set_threads(threads)
+        for tile in (0, 64, 3000):
+            _core.set_tile_elements(tile)
+            assert same_bits(run(p, [out])[0].array(out), want), (threads, tile)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_in_float64(masked):
+    p, arrays, seen, _, out = attention((2, 3), 45, 70, 16, 24, "float64", masked)
+    assert one_cube(p, out)
+    want = unfused(p, [out]).array(out)
+    np.testing.assert_allclose(want, reference(arrays, seen), rtol=1e-12, atol=1e-12)
+    assert same_bits(run(p, [out])[0].array(out), want)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("m, n, e", [(45, 70, 24), (200, 40, 2), (3, 600, 33)])
+def test_two_products_of_halves_in_one_area(dtype, m, n, e):
+    p = Program()
+    random = np.random.default_rng(m)
+    arrays = [random.standard_normal((2, 3, *shape)).astype(F32) for shape in ((m, 16), (n, 16), (n, e))]
+    inputs = [p.input(a) for a in arrays]
+    q, k, v = (p.op("CAST", x, dtype=CODE[dtype]) for x in inputs)
+    both = p.op("MATMUL", p.op("MATMUL", q, k, attrs=(0, 1)), v, attrs=(0, 0))
+    out = p.op("CAST", both, dtype=CODE["float32"])
+    assert one_cube(p, out)
+    want = unfused(p, [out]).array(out)
+    exact = arrays[0] @ np.swapaxes(arrays[1], -1, -2) @ arrays[2]
+    np.testing.assert_allclose(want, exact, rtol=0.05, atol=3 if dtype == "bfloat16" else 0.5)
+    for tile in (0, 64, 3000):
+        _core.set_tile_elements(tile)
+        assert same_bits(run(p, [out])[0].array(out), want), tile
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_every_instruction_of_attention_can_be_watched_kept_and_stopped_at(masked):
+    p, _, _, probabilities, out = attention((2, 2), 60, 60, 16, 16, masked=masked)
+    inputs, steps = len(p.inputs), len(p.steps)
+    stepped = unfused(p, range(inputs, inputs + steps))
+    want = stepped.array(out)
+    made = run(p, [out])[1][-1].program
+    for i in range(steps):
+        _core.set_hook(made.id, i, _core.HOOK_STATS, 100 + i)
+        assert same_bits(run(p, [out])[0].array(out), want), i
+        found = [e["stats"] for e in _core.poll_events(100) if e["kind"] == "stats" and e["instruction"] == i]
+        value = stepped.array(inputs + i)
+        assert found and found[-1]["count"] == value.size, i
+        if value.dtype == F32 and np.isfinite(value).any():
+            finite = value[np.isfinite(value)]
+            assert (found[-1]["min"], found[-1]["max"], found[-1]["finite"]) == (finite.min(), finite.max(), finite.size), i
+        _core.clear_hooks()
+    for i in range(steps):
+        _core.set_hook(made.id, i, _core.HOOK_STOP, 1)
+        _core.set_stop_handler(lambda launch, instruction, reason, hooks: None)
+        assert same_bits(run(p, [out])[0].array(out), want), i
+        _core.clear_hooks()
+        _core.set_stop_handler(None)
+    kept = run(p, [probabilities, out])[0]
+    assert same_bits(kept.array(out), want) and same_bits(kept.array(probabilities), stepped.array(probabilities))
+
+
+def test_nan_and_infinity_in_the_values_reach_the_rows_numpy_says():
+    p, arrays, seen, _, out = attention((), 50, 50, 8, 8, masked=True)
+    arrays[2][40] = np.nan
+    arrays[2][45, 3] = np.inf
+    for i, a in enumerate(arrays):
+        p.inputs[i + 1] = a
+    want = unfused(p, [out]).array(out)
+    assert same_bits(run(p, [out])[0].array(out), want)
+    assert np.isnan(want).all(axis=1).all()  # 0 * NaN is NaN, also where the mask hides it
+
+
+def test_rows_that_see_nothing_are_nan():
+    p, arrays, seen, _, out = attention((), 20, 30, 8, 8, masked=True)
+    seen[4] = False
+    want = unfused(p, [out]).array(out)
+    assert same_bits(run(p, [out])[0].array(out), want)
+    assert np.isnan(want[4]).all() and np.isfinite(np.delete(want, 4, 0)).all()
