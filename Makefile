@@ -93,6 +93,7 @@ format: setup $(STAMPS)/node ## put every file into its format
 	$(PY) -m ruff check --fix .
 	.venv/bin/clang-format -i dvm_core/native/*.cc dvm_core/native/*.h
 	npm run --silent format
+	$(PY) scripts/tables.py
 
 # A picture of flat colours is as good with 200 of them, at a third of the size.
 screenshot: setup $(STAMPS)/vscode $(VSIX) ## the picture of README.md, media/screenshot.png

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 OPS: tuple[tuple[str, int, str, int, str, str], ...]  # (name, code, class letter, arity, dtype rule, meaning), ops.def in order
+TILE_OPS: tuple[tuple[int, str, str, str, str], ...]  # (id, name, name in listings, operand layout, meaning), isa.h in order
 DTYPES: tuple[tuple[str, int, int], ...]  # (NumPy-style name, code, item size)
 
 class Error(Exception): ...  # shape, dtype or bounds error: message names op, dtypes and shapes; .place is the place id or 0

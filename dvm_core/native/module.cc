@@ -1,5 +1,6 @@
 // The extension module: tables, the exception, and the bindings by theme.
 #include "bind_common.h"
+#include "isa.h"
 #include "place.h"
 
 namespace dvm {
@@ -32,6 +33,14 @@ nb::tuple op_table() {
   return nb::tuple(ops);
 }
 
+nb::tuple tile_table() {
+  nb::list ids;
+#define X(id, name, text, layout, meaning) ids.append(nb::make_tuple(id, #name, text, #layout, meaning));
+  DVM_TILE_ISA(X)
+#undef X
+  return nb::tuple(ids);
+}
+
 nb::tuple dtype_table() {
   nb::list types;
   for (int code = 1; code < kDTypes; ++code) types.append(nb::make_tuple(dtype_name(static_cast<DType>(code)), code, item_size(static_cast<DType>(code))));
@@ -51,6 +60,7 @@ NB_MODULE(_core, m) {
   m.attr("Error").attr("place") = 0;
   nb::register_exception_translator(dvm::translate);
   m.attr("OPS") = dvm::op_table();
+  m.attr("TILE_OPS") = dvm::tile_table();
   m.attr("DTYPES") = dvm::dtype_table();
   dvm::bind_places(m);
   dvm::bind_graph(m);
