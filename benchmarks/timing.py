@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -20,6 +21,43 @@ class Row:
     def ratio(self, peer: str) -> float:
         """How many times faster than that peer we are (above 1: faster)."""
         return self.times[peer] / self.times[self.ours]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Ratios over many shapes in one line. `won`: share of shapes at least as fast as the peer; `worst`: the lowest ratio, at `worst_at`."""
+
+    shapes: int
+    geomean: float
+    won: float
+    worst: float
+    worst_at: str
+
+
+def summarize(ratios: Mapping[str, float]) -> Summary:
+    """Geometric mean, share won and worst of ratios (peer's time / ours) by shape."""
+    worst_at = min(ratios, key=ratios.__getitem__)
+    geomean = math.exp(statistics.fmean(math.log(r) for r in ratios.values()))
+    return Summary(len(ratios), geomean, sum(r >= 1 for r in ratios.values()) / len(ratios), ratios[worst_at], worst_at)
+
+
+@dataclass
+class Sweep:
+    """One row of the table over many shapes, a cell each; `aim`: the figures to reach."""
+
+    name: str
+    cells: list[Row] = field(default_factory=list)
+    aim: str = ""
+
+    def peers(self) -> list[str]:
+        """Contenders that appear in every cell, ours left out."""
+        return [p for p in self.cells[0].times if p != self.cells[0].ours and all(p in c.times for c in self.cells)]
+
+    def against(self, peer: str | None = None) -> Summary:
+        """Compared with one peer, or (None) with the best peer of each shape."""
+        def ratio(cell: Row) -> float:
+            return cell.ratio(peer) if peer else min(cell.ratio(p) for p in cell.times if p != cell.ours)
+        return summarize({cell.name: ratio(cell) for cell in self.cells})
 
 
 def interleave(contenders: dict[str, Callable[[], object]], seconds: float = 2.0, warm: int = 3, rounds: int = 9) -> dict[str, float]:
