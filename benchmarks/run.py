@@ -12,20 +12,31 @@ import json
 import os
 import platform
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import digits
 import ops
+import products
 from rich.console import Console
 from rich.table import Table
-from timing import Row, show
+from timing import Row, Sweep, show
 
 import dvm_core as dvm
 
 
-def report(rows: list[Row], compile_us: dict[str, float]) -> Table:
+def line(sweep: Sweep) -> tuple[str, str, str, str]:
+    """A row over many shapes: against the best peer of each shape, and each peer alone."""
+    best = sweep.against()
+    each = [(peer, sweep.against(peer)) for peer in sweep.peers()]
+    told = "   ".join(f"{peer} {s.geomean:.2f} × (won {s.won:.0%})" for peer, s in each)
+    worst = f"worst {best.worst:.2f} × at {best.worst_at}"
+    return f"{sweep.name}, {best.shapes} shapes", f"{best.geomean:.2f} ×", f"won {best.won:.0%}, {worst}   {told}", sweep.aim
+
+
+def report(rows: list[Row], sweeps: list[Sweep], compile_us: dict[str, float]) -> Table:
     table = Table(title="medians per call; × = how many times faster than that peer ours is", title_justify="left")
     table.add_column("row")
     table.add_column("ours", justify="right")
@@ -34,6 +45,8 @@ def report(rows: list[Row], compile_us: dict[str, float]) -> Table:
     for row in rows:
         peers = "   ".join(f"{peer} {show(t)} ({row.ratio(peer):.2f} ×)" for peer, t in row.times.items() if peer != row.ours)
         table.add_row(row.name, show(row.times[row.ours]), peers, row.aim)
+    for sweep in sweeps:
+        table.add_row(*line(sweep))
     slowest = f"p99 {compile_us['p99']:.0f} µs   max {compile_us['max']:.0f} µs"
     table.add_row("compile time per program", f"p50 {compile_us['p50']:.0f} µs", slowest, "")
     return table
@@ -42,7 +55,7 @@ def report(rows: list[Row], compile_us: dict[str, float]) -> Table:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few seconds in all: to see that it runs, not to judge by")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only groups whose name has TEXT: step, attached, ops")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only groups whose name has TEXT: step, ops, products, attached")
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     options = parser.parse_args()
     seconds = 0.5 if options.quick else 5.0
@@ -54,15 +67,20 @@ def main() -> int:
         "attached": lambda: digits.attached(seconds, options.out.parent.resolve(), pairs=1 if options.quick else 5),
     }
     rows: list[Row] = []
+    sweeps: list[Sweep] = []
+    if options.only in "products":
+        with console.status("measuring: products"):
+            sweeps += products.sweeps(options.quick)
     for name, group in groups.items():
         if options.only in name:
             with console.status(f"measuring: {name}"):
                 rows += group()
     compile_us = digits.compile_time()
-    console.print(report(rows, compile_us))
+    console.print(report(rows, sweeps, compile_us))
     machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "simd": dvm.stats().get("simd")}
     told = [{"name": r.name, "seconds": r.times, "ratios": {p: r.ratio(p) for p in r.times if p != r.ours}, "aim": r.aim} for r in rows]
-    options.out.write_text(json.dumps({"machine": machine, "rows": told, "compile_us": compile_us}, indent=1) + "\n")
+    over = [{"name": s.name, "best": asdict(s.against()), "cells": {c.name: c.times for c in s.cells}, "aim": s.aim} for s in sweeps]
+    options.out.write_text(json.dumps({"machine": machine, "rows": told, "sweeps": over, "compile_us": compile_us}, indent=1) + "\n")
     console.print(f"written to {options.out}")
     return 0
 

@@ -25,7 +25,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Summary:
-    """Ratios over many shapes in one line. `won`: share of shapes at least as fast as the peer; `worst`: the lowest ratio, at `worst_at`."""
+    """Ratios over many shapes in one line. `won`: share of shapes where ours is as fast; `worst`: the lowest ratio, at `worst_at`."""
 
     shapes: int
     geomean: float
@@ -60,8 +60,16 @@ class Sweep:
         return summarize({cell.name: ratio(cell) for cell in self.cells})
 
 
-def interleave(contenders: dict[str, Callable[[], object]], seconds: float = 2.0, warm: int = 3, rounds: int = 9) -> dict[str, float]:
+def interleave(
+    contenders: dict[str, Callable[[], object]],
+    seconds: float = 2.0,
+    warm: int = 3,
+    rounds: int = 9,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
     """Median seconds per call of each contender.
+
+    clock: time.thread_time leaves other processes out of it, for contenders that compute on the calling thread alone.
 
     Each is warmed up, then timed in `rounds` bursts taken in turn; a burst repeats the call for about seconds / rounds / contenders.
     The order of the contenders is turned round every other time, so that none always follows the same neighbour.
@@ -70,19 +78,19 @@ def interleave(contenders: dict[str, Callable[[], object]], seconds: float = 2.0
     for name, call in contenders.items():
         for _ in range(warm):
             call()
-        start = time.perf_counter()
+        start = clock()
         call()
-        once = max(time.perf_counter() - start, 1e-7)
+        once = max(clock() - start, 1e-7)
         bursts[name] = max(1, int(seconds / rounds / len(contenders) / once))
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     names = list(contenders)
     for turn in range(rounds):
         for name in names if turn % 2 == 0 else reversed(names):
             call, count = contenders[name], bursts[name]
-            start = time.perf_counter()
+            start = clock()
             for _ in range(count):
                 call()
-            samples[name].append((time.perf_counter() - start) / count)
+            samples[name].append((clock() - start) / count)
     return {name: statistics.median(values) for name, values in samples.items()}
 
 

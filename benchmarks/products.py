@@ -1,0 +1,271 @@
+"""Rows over matrix products: seeded sampled shapes, the VM against PyTorch (eager into its own output, compiled) and MindSpore.
+
+    python benchmarks/products.py [--quick] [--only TEXT] [--threads N] [--shapes N] [--cells]
+
+prints each row per size class; `run.py` shows one line per row. Every contender writes into memory it had before, where it can. With one
+thread the clock is the thread's own, so that a busy machine does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from timing import Row, Sweep, interleave
+
+from dvm_core import _core
+from dvm_core.msbc.layout import CODES as OP
+
+Call = Callable[[], Any]
+F32, BF16 = 1, 3
+LARGEST = 3e9  # multiply-adds of a sampled product: some tens of milliseconds on one core
+HALF_SQRT = math.sqrt(0.5)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """[batch, m, k] @ [batch, k, n]; batch 0: two matrices."""
+
+    batch: int
+    m: int
+    k: int
+    n: int
+
+    def __str__(self) -> str:
+        return f"{f'{self.batch} x ' if self.batch else ''}{self.m} x {self.k} x {self.n}"
+
+    @property
+    def work(self) -> float:
+        return float(max(self.batch, 1) * self.m * self.k * self.n)
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        return (self.batch, self.m, self.k) if self.batch else (self.m, self.k)
+
+    @property
+    def right(self) -> tuple[int, ...]:
+        return (self.batch, self.k, self.n) if self.batch else (self.k, self.n)
+
+    @property
+    def size_class(self) -> str:
+        if self.batch:
+            return "tiny matrices" if self.work / self.batch <= 32**3 else "larger matrices"
+        for most in (1, 16, 128, 1024):
+            if self.m <= most:
+                return f"M <= {most}"
+        return "M > 1024"
+
+
+def _between(random: np.random.Generator, low: int, high: int) -> int:
+    """Log-uniform: half of the draws as they come, the other half round (a multiple of 8 or more)."""
+    drawn = 2 ** random.uniform(math.log2(low), math.log2(high + 1))
+    if random.random() < 0.5 and drawn >= 8:
+        unit = 2 ** max(3, int(math.log2(drawn)) - 2)
+        drawn = round(drawn / unit) * unit
+    return min(max(int(drawn), low), high)
+
+
+def sampled(count: int, batched: bool = False, seed: int = 0) -> list[Shape]:
+    """M from 1 to 4096 in five classes of equal share, K and N from 8 to 4096; batched: 2 to 256 matrices, sides from 4 to 512."""
+    random = np.random.default_rng(seed)
+    bounds = [(1, 1), (2, 16), (17, 128), (129, 1024), (1025, 4096)]
+    found: list[Shape] = []
+    while len(found) < count:
+        if batched:
+            side = 32 if len(found) % 2 else 512
+            shape = Shape(_between(random, 2, 256), *(_between(random, 4, side) for _ in range(3)))
+        else:
+            shape = Shape(0, _between(random, *bounds[len(found) % 5]), _between(random, 8, 4096), _between(random, 8, 4096))
+        if shape.work <= LARGEST:
+            found.append(shape)
+    return found
+
+
+def _bf16(x: np.ndarray) -> np.ndarray:
+    """Upper halves of float32 (rounding does not matter here), as the VM takes bfloat16."""
+    return (x.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def _recorded(inputs: list[np.ndarray], dtype: int, out: np.ndarray, body: Callable[..., int]) -> Call:
+    """Records and flushes anew on every call, as a captured function does."""
+    def run() -> Any:
+        graph = _core.Graph("product")
+        value = body(graph, *(graph.input(a.ctypes.data, a.shape, dtype) for a in inputs))
+        graph.flush((), ((value, out.ctypes.data),))
+        return out
+    return run
+
+
+def _matmul(graph: Any, a: int, b: int) -> int:
+    return graph.op(OP["MATMUL"], (a, b), (0, 0))
+
+
+def _dense(activation: str) -> Callable[..., int]:
+    def body(graph: Any, x: int, w: int, bias: int) -> int:
+        y = graph.op(OP["ADD"], (_matmul(graph, x, w), bias))
+        if activation == "relu":
+            return graph.op(OP["MAXIMUM"], (y, -1), imms=(0.0,))
+        bell = graph.op(OP["ERF"], (graph.op(OP["MUL"], (y, -1), imms=(HALF_SQRT,)),))
+        half = graph.op(OP["MUL"], (y, -1), imms=(0.5,))
+        return graph.op(OP["MUL"], (half, graph.op(OP["ADD"], (bell, -1), imms=(1.0,))))
+    return body
+
+
+class Peers:
+    """The other libraries' contenders, those that are installed. threads: 1 leaves out what has threads of its own."""
+
+    def __init__(self, threads: int = 0) -> None:
+        self.clock = time.thread_time if threads == 1 else time.perf_counter
+        self.torch: Any = None
+        self.mindspore: Any = None
+        if importlib.util.find_spec("torch"):
+            import torch
+
+            self.torch = torch
+            torch.set_grad_enabled(False)
+            if threads:
+                torch.set_num_threads(threads)
+            torch._dynamo.config.recompile_limit = 256
+            self.compiled = {name: torch.compile(self._torch_dense(name), dynamic=True) for name in ("relu", "gelu")}
+        if importlib.util.find_spec("mindspore") and threads != 1:
+            import mindspore
+
+            self.mindspore = mindspore
+
+    def _torch_dense(self, activation: str) -> Callable[..., Any]:
+        torch = self.torch
+
+        def dense(x: Any, w: Any, bias: Any) -> Any:
+            y = torch.addmm(bias, x, w)
+            return y.relu() if activation == "relu" else torch.nn.functional.gelu(y)
+        return dense
+
+    def _inference(self, call: Call) -> Call:
+        def timed() -> Any:
+            with self.torch.inference_mode():
+                return call()
+        return timed
+
+    def matmul(self, a: np.ndarray, b: np.ndarray, bf16: bool = False) -> dict[str, Call]:
+        found: dict[str, Call] = {}
+        if self.torch:
+            torch = self.torch
+            x, y = (torch.from_numpy(t) for t in (a, b))
+            if bf16:
+                x, y = x.view(torch.bfloat16), y.view(torch.bfloat16)
+            out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=x.dtype)
+            found["torch"] = self._inference(lambda: torch.matmul(x, y, out=out))
+        if self.mindspore and not bf16:
+            from mindspore import ops
+
+            u, v = (self.mindspore.Tensor(t) for t in (a, b))
+            found["mindspore"] = lambda: ops.matmul(u, v).asnumpy()
+        return found
+
+    def dense(self, activation: str, x: np.ndarray, w: np.ndarray, bias: np.ndarray) -> dict[str, Call]:
+        if not self.torch:
+            return {}
+        torch = self.torch
+        u, v, c = (torch.from_numpy(t) for t in (x, w, bias))
+        out = torch.empty((x.shape[0], w.shape[1]))
+
+        def eager() -> Any:
+            torch.addmm(c, u, v, out=out)
+            return out.relu_() if activation == "relu" else torch.nn.functional.gelu(out)
+        compiled = self.compiled[activation]
+        return {"torch": self._inference(eager), "torch.compile": self._inference(lambda: compiled(u, v, c))}
+
+
+def _cell(peers: Peers, shape: Shape, contenders: dict[str, Call], seconds: float, tolerance: float) -> Row:
+    """Times one shape, once all contenders agree. The tolerance grows with the square root of K, as errors do."""
+    def value(result: Any) -> np.ndarray:
+        if hasattr(result, "view") and "bfloat16" in str(result.dtype):
+            return result.float().numpy()
+        found = np.asarray(result)
+        return (found.astype(np.uint32) << 16).view(np.float32) if found.dtype == np.uint16 else found
+    reference = value(contenders["dvm"]()).copy()
+    scale = tolerance * math.sqrt(shape.k)
+    for name, call in contenders.items():
+        np.testing.assert_allclose(value(call()), reference, rtol=tolerance * 8, atol=scale, err_msg=f"{name}, {shape}")
+    return Row(f"{shape.size_class}: {shape}", interleave(contenders, seconds, warm=2, rounds=7, clock=peers.clock))
+
+
+def _inputs(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(1)
+    return random.standard_normal(shape.left, dtype=np.float32), random.standard_normal(shape.right, dtype=np.float32)
+
+
+def _matmul_cell(peers: Peers, shape: Shape, seconds: float) -> Row:
+    a, b = _inputs(shape)
+    out = np.empty((*shape.left[:-1], shape.n), np.float32)
+    return _cell(peers, shape, {"dvm": _recorded([a, b], F32, out, _matmul), **peers.matmul(a, b)}, seconds, 1e-5)
+
+
+def _bf16_cell(peers: Peers, shape: Shape, seconds: float) -> Row:
+    a, b = (_bf16(t) for t in _inputs(shape))
+    out = np.empty((*shape.left[:-1], shape.n), np.uint16)
+    return _cell(peers, shape, {"dvm": _recorded([a, b], BF16, out, _matmul), **peers.matmul(a, b, bf16=True)}, seconds, 1e-2)
+
+
+def _dense_cell(activation: str) -> Callable[[Peers, Shape, float], Row]:
+    def cell(peers: Peers, shape: Shape, seconds: float) -> Row:
+        x, w = _inputs(shape)
+        bias = np.random.default_rng(2).standard_normal(shape.n, dtype=np.float32)
+        out = np.empty((shape.m, shape.n), np.float32)
+        ours = _recorded([x, w, bias], F32, out, _dense(activation))
+        return _cell(peers, shape, {"dvm": ours, **peers.dense(activation, x, w, bias)}, seconds, 1e-5)
+    return cell
+
+
+# Name, batched, cell, aim.
+GROUPS: list[tuple[str, bool, Callable[[Peers, Shape, float], Row], str]] = [
+    ("matmul", False, _matmul_cell, "geomean >= 1.0, none under 0.8"),
+    ("batched matmul", True, _matmul_cell, "geomean >= 1.0, none under 0.8"),
+    ("matmul bf16", False, _bf16_cell, "faster for M <= 1024, >= 0.95 above"),
+    ("addmm + relu", False, _dense_cell("relu"), "geomean >= 1.6, >= 98 % won, none under 0.9"),
+    ("addmm + gelu", False, _dense_cell("gelu"), "geomean >= 1.6, >= 98 % won, none under 0.9"),
+]
+
+
+def sweeps(quick: bool, only: str = "", shapes: int = 0, threads: int = 0) -> Iterator[Sweep]:
+    """A row each: 200 shapes (12 with `quick`)."""
+    peers = Peers(threads)
+    count = shapes or (12 if quick else 200)
+    for name, batched, cell, aim in GROUPS:
+        if only in name:
+            yield Sweep(name, [cell(peers, shape, 0.05 if quick else 0.15) for shape in sampled(count, batched)], aim)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="12 shapes a row")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only rows whose name has TEXT")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads for all contenders (0: one per processor)")
+    parser.add_argument("--shapes", type=int, default=0, metavar="N", help="shapes per row")
+    parser.add_argument("--cells", action="store_true", help="every shape as well")
+    options = parser.parse_args()
+    _core.set_threads(options.threads)
+    for sweep in sweeps(options.quick, options.only, options.shapes, options.threads):
+        for peer in [*sweep.peers(), None]:
+            told = sweep.against(peer)
+            print(f"{sweep.name} vs {peer or 'best'}: {told.shapes} shapes, geomean {told.geomean:.2f}, won {told.won:.0%}, "
+                  f"worst {told.worst:.2f} at {told.worst_at}")
+        for part in dict.fromkeys(cell.name.partition(":")[0] for cell in sweep.cells):
+            told = Sweep(part, [cell for cell in sweep.cells if cell.name.startswith(part + ":")]).against()
+            print(f"    {part:16} {told.shapes:4} shapes, geomean {told.geomean:.2f}, won {told.won:.0%}, worst {told.worst:.2f}")
+        for cell in sweep.cells if options.cells else ():
+            ratio = min(cell.ratio(peer) for peer in cell.times if peer != cell.ours)
+            print(f"        {cell.name:36} {ratio:6.2f}   " + "   ".join(f"{name} {time * 1e6:.1f}" for name, time in cell.times.items()))
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
