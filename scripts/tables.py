@@ -25,7 +25,8 @@ def _markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def opcodes() -> str:
     """Tensor instructions: native/ops.def."""
-    rows = [(f"`{code:#04x}`", name, cls, "any" if arity < 0 else str(arity), rule, _plain(meaning)) for name, code, cls, arity, rule, meaning in _core.OPS]
+    rows = [(f"`{code:#04x}`", name, cls, "any" if arity < 0 else str(arity), rule, _plain(meaning))
+            for name, code, cls, arity, rule, meaning in _core.OPS]
     return _markdown(("opcode", "name", "class", "operands", "result dtype", "meaning; attributes, immediates"), rows)
 
 
