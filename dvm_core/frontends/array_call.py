@@ -35,16 +35,10 @@ class ArrayCapture(capture.Capture):
 
     def find(self, tensor: Any) -> int | None:
         recorder = self.__dict__.get("_array_recorder")
-        if recorder is None or not isinstance(tensor, Array):
-            return None
-        if tensor._recorder is recorder:
-            return tensor._value
-        known = recorder.inputs.get(id(tensor._data))
-        return known[1] if known is not None else None
+        return recorder.find(tensor) if recorder is not None and isinstance(tensor, Array) else None
 
     def peek(self, tensor: Any) -> np.ndarray | None:
-        data = tensor._data if isinstance(tensor, Array) else None
-        return data if isinstance(data, np.ndarray) else None
+        return tensor.numpy() if isinstance(tensor, Array) and tensor.in_memory else None
 
 
 def describe(value: Any) -> Hashable | None:

@@ -11,7 +11,7 @@ from .. import _core
 from ..dtypes import DataType, bool_, describe, float32, float64, int64, usable
 from ..errors import ArgumentError, DtypeError, ShapeError, where
 from ..msbc.layout import CODES as OP
-from .array_record import current
+from .array_record import record
 
 if TYPE_CHECKING:
     from .array import Array
@@ -21,7 +21,8 @@ Scalar = bool | int | float
 
 
 def _unary(opcode: str) -> Callable[[Methods], Array]:
-    return lambda self: self._op(opcode)
+    code = OP[opcode]
+    return lambda self: record(code, (self,))  # type: ignore[arg-type]
 
 
 class Methods:
@@ -95,6 +96,8 @@ class Methods:
         return e / e.sum(axis, True)
 
     def _reduce(self, name: str, axis: int | Sequence[int] | None, keepdims: bool) -> Array:
+        if axis.__class__ is int and -self.ndim <= axis < self.ndim:  # type: ignore[operator]
+            return record(OP[name], (self._itself(),), (int(keepdims), axis % self.ndim))  # type: ignore[operator]
         axes = sorted({self._axis(item) for item in ((axis,) if isinstance(axis, int) else range(self.ndim) if axis is None else axis)})
         result, group = self._itself(), list[int]()
         for number in [*reversed(axes), None]:  # runs of neighbours, the last first, so that earlier axes keep their numbers
@@ -168,8 +171,4 @@ class Methods:
 
     def one_hot(self, depth: int, on: Scalar = 1, off: Scalar = 0, dtype: Any = float32) -> Array:
         """`on` where the index is, else `off`, along a new last axis."""
-        from .array import Array
-
-        recorder = current()
-        code = usable(dtype, op="ONE_HOT").code
-        return Array(None, recorder, recorder.op(OP["ONE_HOT"], (recorder.value(self._itself()),), (depth,), None, code, (on, off)))
+        return record(OP["ONE_HOT"], (self._itself(),), (depth,), None, usable(dtype, op="ONE_HOT").code, (on, off))

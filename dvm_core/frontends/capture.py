@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from .. import _core
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +46,6 @@ class Capture:
 
 
 class _Top(threading.local):
-    capture: Capture | None = None  # innermost one of this thread
     replayed: Capture | None = None
     aside = 0  # so many outer captures of this thread are set aside
 
@@ -54,9 +55,9 @@ _live: dict[int, list[Capture]] = {}  # thread ident -> its captures, outermost 
 _lock = threading.Lock()
 
 
-def active() -> Capture | None:
-    """The innermost capture of the calling thread."""
-    return _top.capture
+# The innermost capture of the calling thread. The core knows it: its arrays record there.
+active: Callable[[], Capture | None] = _core.active_capture
+_activate = _core.set_active_capture
 
 
 @contextlib.contextmanager
@@ -71,22 +72,24 @@ def replaying(capture: Capture) -> Iterator[None]:
 
 def launching() -> Capture | None:
     """The capture whose graph the calling thread is running: the active one, or the one whose backward program it is."""
-    return _top.capture or _top.replayed
+    return active() or _top.replayed
 
 
 @contextlib.contextmanager
 def set_aside() -> Iterator[None]:
     """Inside, the calling thread records nothing: what a person evaluates at a stop is no part of the program that stands there."""
-    capture, aside = _top.capture, _top.aside
+    capture, aside = active(), _top.aside
     paused = capture.paused if capture is not None else False
     with _lock:
-        _top.capture, _top.aside = None, len(_live.get(threading.get_ident(), ()))
+        _top.aside = len(_live.get(threading.get_ident(), ()))
+    _activate(None)
     if capture is not None:
         capture.paused = True
     try:
         yield
     finally:
-        _top.capture, _top.aside = capture, aside
+        _activate(capture)
+        _top.aside = aside
         if capture is not None:
             capture.paused = paused
 
@@ -102,7 +105,7 @@ def push(capture: Capture) -> None:
     capture.thread = threading.get_ident()
     with _lock:
         _live.setdefault(capture.thread, []).append(capture)
-    _top.capture = capture
+    _activate(capture)
 
 
 def pop(capture: Capture) -> None:
@@ -114,4 +117,4 @@ def pop(capture: Capture) -> None:
         if not stack:
             _live.pop(capture.thread, None)
         below = stack[-1] if len(stack) > _top.aside else None
-    _top.capture = below
+    _activate(below)

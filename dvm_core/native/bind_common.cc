@@ -57,8 +57,14 @@ Imm to_imm(nb::handle number) {
     if (!f.is_valid()) throw nb::python_error();
     imm.f = PyFloat_AS_DOUBLE(f.ptr());
   }
+  return imm_of(imm.f);
+}
+
+Imm imm_of(double number) {
+  Imm imm;
+  imm.f = number;
   // The integer form of a float is used by integer ops only; out of range it saturates.
-  imm.i = std::isnan(imm.f) ? 0 : imm.f >= 9.2e18 ? INT64_MAX : imm.f <= -9.2e18 ? INT64_MIN : static_cast<int64_t>(imm.f);
+  imm.i = std::isnan(number) ? 0 : number >= 9.2e18 ? INT64_MAX : number <= -9.2e18 ? INT64_MIN : static_cast<int64_t>(number);
   return imm;
 }
 

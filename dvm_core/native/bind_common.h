@@ -35,6 +35,7 @@ int64_t to_int(nb::handle number, const char* what);          // anything with _
 Dims to_dims(nb::handle sequence, const char* what);          // throws UserError above kMaxRank
 DType to_dtype(int64_t code, const char* what);
 Imm to_imm(nb::handle number);
+Imm imm_of(double number);
 nb::object from_imm(const Imm& imm);
 nb::tuple from_dims(const Dims& dims);
 template <class Ints>
@@ -50,12 +51,15 @@ std::shared_ptr<void> hold(nb::handle object);
 // A NumPy array on the value's memory (bfloat16 as uint16), which it keeps alive; None if it is not in memory.
 nb::object to_array(const Value& value, const LeasePtr& lease, bool writable = false);
 nb::dict stats_dict(const Stats& stats);
+// Runs a graph's pending instructions (null: there were none), without the GIL if it takes long. Arguments as of Graph::flush.
+std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs);
 
 // The handlers given to set_stop_handler and set_program_handler.
 StopHandler stop_handler();
 Graph::ProgramHandler program_handler();
 void forget_handlers();
 
+void bind_arrays(nb::module_& m);
 void bind_places(nb::module_& m);
 void bind_graph(nb::module_& m);
 void bind_programs(nb::module_& m);

@@ -62,8 +62,15 @@ nb::object graph_flush(Graph& g, nb::handle keep, nb::handle outputs) {
     if (PyErr_Occurred()) throw nb::python_error();
     pairs.emplace_back(to_int(pair[0], "output"), reinterpret_cast<void*>(address));
   }
+  const std::shared_ptr<Launch> launch = run_pending(g, kept, pairs);
+  return launch ? nb::cast(launch) : nb::none();
+}
+
+}  // namespace
+
+std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs) {
   const SpanOf bind(&g.times, Phase::bind);
-  Graph::Flush f = g.flush(kept, pairs, program_handler(), stop_handler());
+  Graph::Flush f = g.flush(keep, outputs, program_handler(), stop_handler());
   if (f.launch && f.small) {
     // Other Python threads lose less by waiting a few microseconds than this one by asking for the GIL again.
     f.launch->run();
@@ -74,10 +81,8 @@ nb::object graph_flush(Graph& g, nb::handle keep, nb::handle outputs) {
     f.launch->run();
   }
   g.finish(f);
-  return f.launch ? nb::cast(f.launch) : nb::none();
+  return f.launch;
 }
-
-}  // namespace
 
 void bind_graph(nb::module_& m) {
   const auto no_items = nb::tuple();

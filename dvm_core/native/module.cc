@@ -64,6 +64,7 @@ NB_MODULE(_core, m) {
   m.attr("DTYPES") = dvm::dtype_table();
   dvm::bind_places(m);
   dvm::bind_graph(m);
+  dvm::bind_arrays(m);
   dvm::bind_programs(m);
   dvm::bind_hooks(m);
   dvm::bind_process(m);

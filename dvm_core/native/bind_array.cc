@@ -1,0 +1,229 @@
+// dvm.tensor's arrays: operators and what the Python class Array is built on. What the operators' fast paths do not take (other types,
+// mixed dtypes, errors to be told) goes to Array's methods.
+#include "array.h"
+#include "place.h"
+
+namespace dvm {
+
+using namespace nb::literals;
+
+namespace {
+
+PyObject* dtype_objects[kDTypes] = {};  // dvm.float32 ..., by code
+
+Tensor& tensor_at(PyObject* o) { return *nb::inst_ptr<Tensor>(nb::handle(o)); }
+
+bool is_float_array(const Tensor& t) { return is_float(t.dtype); }
+bool is_integer(DType t) { return t >= DType::kI8; }
+
+// A Python number as an array's dtype holds it; false: not for the fast path.
+bool number_for(const Tensor& t, PyObject* number, Imm* imm) {
+  if (is_float_array(t)) {
+    if (PyFloat_CheckExact(number)) {
+      *imm = imm_of(PyFloat_AS_DOUBLE(number));
+      return true;
+    }
+    if (!PyLong_CheckExact(number)) return false;
+    const double f = PyLong_AsDouble(number);
+    if (f == -1.0 && PyErr_Occurred()) {
+      PyErr_Clear();
+      return false;
+    }
+    *imm = imm_of(f);
+    return true;
+  }
+  if (!is_integer(t.dtype) || !PyLong_CheckExact(number)) return false;
+  int overflow = 0;
+  imm->i = PyLong_AsLongLongAndOverflow(number, &overflow);
+  imm->f = static_cast<double>(imm->i);
+  imm->is_int = true;
+  return !overflow;
+}
+
+Instr& draft(Recorder& r, Op op, std::initializer_list<int64_t> operands) {
+  Instr& in = r.graph.draft();
+  in.op = op;
+  in.place = user_place(0);
+  for (const int64_t o : operands) in.operands.push_back(static_cast<int32_t>(o));
+  return in;
+}
+
+// What the C API wants of a slot: a new reference, or null with an exception set.
+template <class F>
+PyObject* guarded(F&& f) {
+  try {
+    return f().release().ptr();
+  } catch (nb::python_error& e) { e.restore(); } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+  return nullptr;
+}
+
+nb::object fast_binary(Op op, PyObject* self, PyObject* other, bool swapped) {
+  Tensor& x = tensor_at(self);
+  if (op == Op::kDIV && !is_float_array(x)) return {};
+  Imm imm;
+  const bool array = is_array(other);
+  if (array ? tensor_at(other).dtype != x.dtype : !number_for(x, other, &imm)) return {};
+  try {
+    const nb::object recorder = current_recorder();
+    Recorder& r = *nb::inst_ptr<Recorder>(recorder);
+    const int64_t mine = value_of(r, x), theirs = array ? value_of(r, tensor_at(other)) : -1;
+    const RecordSample sample;
+    Instr& in = swapped ? draft(r, op, {theirs, mine}) : draft(r, op, {mine, theirs});
+    if (!array) in.imms.push_back(imm);
+    nb::object made = record_array(recorder, false);
+    sample.done(r.graph.times);
+    return made;
+  } catch (const UserError&) {
+    return {};  // told by the slow path
+  }
+}
+
+nb::object binary(Op op, PyObject* self, PyObject* other, bool swapped) {
+  nb::object made = fast_binary(op, self, other, swapped);
+  if (made.is_valid()) return made;
+  if (op == Op::kDIV) return nb::handle(self).attr("_divide")(nb::handle(other), swapped);
+  return nb::handle(self).attr("_binary")(op_name(op), nb::handle(other), swapped);
+}
+
+template <Op op>
+PyObject* binary_slot(PyObject* a, PyObject* b) {
+  const bool swapped = !is_array(a);
+  if (swapped && !is_array(b)) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&] { return swapped ? binary(op, b, a, true) : binary(op, a, b, false); });
+}
+
+template <Op op>
+PyObject* unary_slot(PyObject* a) {
+  return guarded([&]() -> nb::object {
+    if (is_array(a)) {
+      try {
+        const nb::object recorder = current_recorder();
+        Recorder& r = *nb::inst_ptr<Recorder>(recorder);
+        draft(r, op, {value_of(r, tensor_at(a))});
+        return record_array(recorder, false);
+      } catch (const UserError&) {  // told by the slow path
+      }
+    }
+    return nb::handle(a).attr("_op")(op_name(op));
+  });
+}
+
+PyObject* compare_slot(PyObject* a, PyObject* b, int how) {
+  constexpr Op ops[] = {Op::kLESS, Op::kLESS_EQUAL, Op::kEQUAL, Op::kNOT_EQUAL, Op::kGREATER, Op::kGREATER_EQUAL};  // Py_LT ... Py_GE
+  if (!is_array(a)) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&] { return binary(ops[how], a, b, false); });
+}
+
+PyType_Slot slots[] = {
+    {Py_nb_add, reinterpret_cast<void*>(binary_slot<Op::kADD>)},
+    {Py_nb_subtract, reinterpret_cast<void*>(binary_slot<Op::kSUB>)},
+    {Py_nb_multiply, reinterpret_cast<void*>(binary_slot<Op::kMUL>)},
+    {Py_nb_true_divide, reinterpret_cast<void*>(binary_slot<Op::kDIV>)},
+    {Py_nb_and, reinterpret_cast<void*>(binary_slot<Op::kLOGICAL_AND>)},
+    {Py_nb_or, reinterpret_cast<void*>(binary_slot<Op::kLOGICAL_OR>)},
+    {Py_nb_negative, reinterpret_cast<void*>(unary_slot<Op::kNEG>)},
+    {Py_nb_absolute, reinterpret_cast<void*>(unary_slot<Op::kABS>)},
+    {Py_nb_invert, reinterpret_cast<void*>(unary_slot<Op::kLOGICAL_NOT>)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(compare_slot)},
+    {0, nullptr},
+};
+
+// Any instruction: operands are arrays, None where immediate 0 stands.
+nb::object record(int opcode, nb::handle operands, nb::handle attrs, nb::handle shape, int dtype, nb::handle imms) {
+  if (opcode <= 0 || opcode >= kOps) throw UserError("no opcode " + std::to_string(opcode));
+  const nb::object recorder = current_recorder();
+  Recorder& r = *nb::inst_ptr<Recorder>(recorder);
+  const Items arrays(operands, "operands");
+  constexpr size_t kFew = 8;
+  int64_t few[kFew];
+  std::vector<int64_t> many(arrays.size() > kFew ? arrays.size() : 0);
+  int64_t* ids = many.empty() ? few : many.data();
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const nb::handle a = arrays[i];
+    if (!a.is_none() && !nb::isinstance<Tensor>(a)) throw nb::type_error("record: operands are arrays or None");
+    ids[i] = a.is_none() ? -1 : value_of(r, tensor_at(a.ptr()));
+  }
+  const RecordSample sample;
+  Instr& in = draft(r, static_cast<Op>(opcode), {});
+  for (size_t i = 0; i < arrays.size(); ++i) in.operands.push_back(static_cast<int32_t>(ids[i]));
+  const Items numbers(attrs, "attrs");
+  for (size_t i = 0; i < numbers.size(); ++i) in.attrs.push_back(to_int(numbers[i], "attribute"));
+  const Items scalars(imms, "imms");
+  for (size_t i = 0; i < scalars.size(); ++i) in.imms.push_back(to_imm(scalars[i]));
+  in.dtype = to_dtype(dtype, op_name(in.op));
+  if (!shape.is_none()) in.shape = to_dims(shape, op_name(in.op));
+  nb::object made = record_array(recorder, !shape.is_none());
+  sample.done(r.graph.times);
+  return made;
+}
+
+nb::object from_numpy(nb::handle array, int dtype) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
+  const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> release(&buffer, PyBuffer_Release);
+  Value v;
+  v.dtype = to_dtype(dtype, "tensor");
+  const int item = item_size(v.dtype);
+  if (item != buffer.itemsize) throw UserError("tensor: items of " + std::to_string(buffer.itemsize) + " bytes are no " + dtype_name(v.dtype));
+  if (buffer.ndim > kMaxRank) throw UserError("tensor: rank " + std::to_string(buffer.ndim) + " is above " + std::to_string(kMaxRank));
+  v.data = buffer.buf;
+  v.shape.rank = v.strides.rank = buffer.ndim;
+  for (int i = 0; i < buffer.ndim; ++i) {
+    v.shape[i] = buffer.shape[i];
+    if (buffer.strides[i] % item) throw UserError("tensor: strides that are no multiple of the items' size");
+    v.strides[i] = buffer.strides[i] / item;
+  }
+  auto lease = std::make_shared<Lease>();
+  lease->keep = hold(array);
+  return array_on(std::move(v), std::move(lease), nb::borrow(array));
+}
+
+nb::object numpy_of(nb::handle self) {
+  Tensor& t = tensor_at(self.ptr());
+  compute(t);
+  if (!t.array.is_valid()) t.array = to_array(t.memory, t.lease);
+  return t.array;
+}
+
+}  // namespace
+
+void bind_arrays(nb::module_& m) {
+  const auto nothing = nb::tuple();
+  nb::class_<Recorder>(m, "Recorder", "A graph being recorded by arrays, and the arrays that wait for its values.")
+      .def_prop_ro("graph", [](const Recorder& r) { return r.graph_object; })
+      .def("wanted", &Recorder::wanted, "Ids of values that arrays wait for: the next flush must keep them.")
+      .def(
+          "find", [](const Recorder& r, const Tensor& t) { return t.recorded_by == r.number ? nb::object(nb::int_(t.value)) : nb::object(nb::none()); },
+          "array"_a, "The array's value id in this graph, None if it is not known there.");
+  nb::class_<Tensor>(m, "Tensor", nb::type_slots(slots), "What dvm.Array is made of: a value in memory or still to be computed.")
+      .def_prop_ro("dtype", [](const Tensor& t) { return nb::borrow(dtype_objects[static_cast<int>(t.dtype)]); })
+      .def_prop_ro("shape", [](const Tensor& t) { return from_dims(t.shape); })
+      .def_prop_ro("ndim", [](const Tensor& t) { return t.shape.rank; })
+      .def_prop_ro("size", [](const Tensor& t) { return t.shape.size(); })
+      .def_prop_ro(
+          "in_memory", [](const Tensor& t) { return t.ready; }, "Computed, or an input.")
+      .def("_numpy", &numpy_of);
+  m.def("record", &record, "opcode"_a, "operands"_a, "attrs"_a = nothing, "shape"_a.none() = nb::none(), "dtype"_a = 0, "imms"_a = nothing,
+        "Records an instruction of the user's line where the calling thread records and returns the Array of its result. Operands are arrays, "
+        "None where immediate 0 stands. Error if they do not fit.");
+  m.def("array_from_numpy", &from_numpy, "array"_a, "dtype"_a, "An Array on the memory of a NumPy array whose items are of that dtype.");
+  m.def("current_recorder", &current_recorder, "Where the calling thread records: the graph of its active capture, or one of its own.");
+  m.def(
+      "set_active_capture", [](nb::handle capture) { set_active_capture(capture.is_none() ? nullptr : capture.ptr()); }, "capture"_a.none(),
+      "The calling thread's active capture, None: none. Whoever sets it keeps it alive.");
+  m.def(
+      "active_capture", [] { return active_capture() ? nb::borrow(active_capture()) : nb::object(nb::none()); },
+      "The calling thread's active capture, None: none.");
+  m.def(
+      "set_array_class",
+      [](nb::handle cls, nb::handle flush_capture, nb::handle dtypes) {
+        set_array_class(cls, flush_capture);
+        const Items objects(dtypes, "dtypes");
+        for (size_t i = 0; i < objects.size() && i + 1 < kDTypes; ++i) dtype_objects[i + 1] = objects[i].inc_ref().ptr();
+      },
+      "cls"_a, "flush_capture"_a, "dtypes"_a, "The Python class of arrays, flush(capture), and the dtype objects by code from 1.");
+}
+
+}  // namespace dvm
