@@ -99,7 +99,7 @@ nb::object to_array(const Value& value, const LeasePtr& lease, bool writable) {
   return nb::cast(nb::ndarray<nb::numpy, nb::ro>(value.data, rank, shape, owner, value.strides.d.data(), dtype));
 }
 
-nb::dict stats_dict(const Stats& s) {
+nb::dict stats_counts(const Stats& s) {
   nb::dict d;
   d["count"] = s.count;
   d["finite"] = s.finite;
@@ -107,14 +107,19 @@ nb::dict stats_dict(const Stats& s) {
   d["nan"] = s.nan;
   d["pos_inf"] = s.pos_inf;
   d["neg_inf"] = s.neg_inf;
+  nb::list bins;
+  for (const uint64_t n : s.histogram) bins.append(n);
+  d["histogram"] = bins;
+  return d;
+}
+
+nb::dict stats_dict(const Stats& s) {
+  nb::dict d = stats_counts(s);
   const double none = std::nan("");
   d["min"] = s.finite ? s.min : none;
   d["max"] = s.finite ? s.max : none;
   d["mean"] = s.finite ? s.mean : none;
   d["std"] = s.finite ? std::sqrt(std::max(0.0, s.m2) / static_cast<double>(s.finite)) : none;
-  nb::list bins;
-  for (const uint64_t n : s.histogram) bins.append(n);
-  d["histogram"] = bins;
   return d;
 }
 

@@ -50,7 +50,8 @@ nb::tuple from_ints(const Ints& ints) {
 std::shared_ptr<void> hold(nb::handle object);
 // A NumPy array on the value's memory (bfloat16 as uint16), which it keeps alive; None if it is not in memory.
 nb::object to_array(const Value& value, const LeasePtr& lease, bool writable = false);
-nb::dict stats_dict(const Stats& stats);
+nb::dict stats_counts(const Stats& stats);  // and the histogram
+nb::dict stats_dict(const Stats& stats);    // and moments, NaN where no element is finite
 // Runs a graph's pending instructions (null: there were none), without the GIL if it takes long. Arguments as of Graph::flush.
 std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs);
 

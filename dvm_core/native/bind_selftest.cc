@@ -1,13 +1,9 @@
 // Lets Python tests call any kernel of any SIMD level directly, with NumPy arrays.
-#include <nanobind/nanobind.h>
-
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "kernels.h"
-
-namespace nb = nanobind;
+#include "bind_common.h"
 
 namespace dvm {
 namespace {
@@ -68,21 +64,12 @@ int64_t result_item(const Call& c) {
 
 nb::object ran(bool exists) { return nb::bool_(exists); }
 
-nb::dict as_dict(const Stats& s) {
-  nb::dict d;
-  d["count"] = s.count;
-  d["finite"] = s.finite;
-  d["zero"] = s.zero;
-  d["nan"] = s.nan;
-  d["pos_inf"] = s.pos_inf;
-  d["neg_inf"] = s.neg_inf;
+nb::dict raw_stats(const Stats& s) {
+  nb::dict d = stats_counts(s);
   d["min"] = s.min;
   d["max"] = s.max;
   d["mean"] = s.mean;
   d["m2"] = s.m2;
-  nb::list bins;
-  for (uint64_t bin : s.histogram) bins.append(bin);
-  d["histogram"] = bins;
   return d;
 }
 
@@ -149,7 +136,7 @@ nb::object call_stats(Call& c) {
     f(&part, x + i * c.item, n - i < run ? n - i : run);
     stats_merge(&total, part);
   }
-  return as_dict(total);
+  return raw_stats(total);
 }
 
 nb::object call_check(Call& c) {

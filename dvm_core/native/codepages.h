@@ -1,4 +1,4 @@
-// Tile code in pages of its own: written once, then read-only; a patch lifts the protection of these pages alone, writes, restores.
+// Tile code in pages of its own: written once, then read-only.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,10 +23,6 @@ class CodePages {
   const uint64_t* data() const { return words_; }
   size_t size() const { return count_; }
   uint64_t operator[](size_t i) const { return words_[i]; }
-
-  // Overwrites words [first, first + words.size()). The caller makes sure that nothing runs this code meanwhile. Throws
-  // std::out_of_range, or std::system_error with the old words still in place.
-  void patch(size_t first, const std::vector<uint64_t>& words);
 
  private:
   void swap(CodePages& other) noexcept;

@@ -59,11 +59,6 @@ const char* dtype_name(DType t) {
   return static_cast<unsigned>(t) < kDTypes ? names[static_cast<unsigned>(t)] : "?";
 }
 
-const char* dtype_short(DType t) {
-  constexpr const char* names[kDTypes] = {"?", "f32", "f16", "bf16", "f64", "bool", "i8", "u8", "i32", "i64"};
-  return static_cast<unsigned>(t) < kDTypes ? names[static_cast<unsigned>(t)] : "?";
-}
-
 std::string shape_text(const Dims& shape) {
   std::string text = "[";
   for (int i = 0; i < shape.rank; ++i) {

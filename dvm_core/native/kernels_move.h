@@ -99,38 +99,35 @@ void copy_items(char* packed, char* strided, int64_t rows, int64_t cols, int64_t
   }
 }
 
-inline void copy_in(void* dst, const void* src, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, int item) {
+template <bool In>
+void copy(char* packed, char* strided, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, int item) {
   if (rows <= 0 || cols <= 0) return;
-  auto* d = static_cast<char*>(dst);
-  auto* s = static_cast<char*>(const_cast<void*>(src));
   const int64_t line = cols * item;
   if (cols == 1) col_stride = item;
   if (rows == 1) row_stride = line;
+  auto lines = [&](int64_t number, int64_t bytes) {
+    for (int64_t r = 0; r < number; ++r) {
+      char *p = packed + r * line, *s = strided + r * row_stride;
+      memcpy(In ? p : s, In ? s : p, size_t(bytes));
+    }
+  };
   if (col_stride == item && row_stride == line) {
-    memcpy(d, s, size_t(rows * line));
+    lines(1, rows * line);
   } else if (col_stride == item) {
-    for (int64_t r = 0; r < rows; ++r) memcpy(d + r * line, s + r * row_stride, size_t(line));
-  } else if (col_stride == 0) {
-    for (int64_t r = 0; r < rows; ++r) fill(d + r * line, s + r * row_stride, cols, item);
+    lines(rows, line);
+  } else if (In && col_stride == 0) {
+    for (int64_t r = 0; r < rows; ++r) fill(packed + r * line, strided + r * row_stride, cols, item);
   } else {
-    copy_items<true>(d, s, rows, cols, row_stride, col_stride, item);
+    copy_items<In>(packed, strided, rows, cols, row_stride, col_stride, item);
   }
 }
 
+inline void copy_in(void* dst, const void* src, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, int item) {
+  copy<true>(static_cast<char*>(dst), static_cast<char*>(const_cast<void*>(src)), rows, cols, row_stride, col_stride, item);
+}
+
 inline void copy_out(void* dst, const void* src, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, int item) {
-  if (rows <= 0 || cols <= 0) return;
-  auto* d = static_cast<char*>(dst);
-  auto* s = static_cast<char*>(const_cast<void*>(src));
-  const int64_t line = cols * item;
-  if (cols == 1) col_stride = item;
-  if (rows == 1) row_stride = line;
-  if (col_stride == item && row_stride == line) {
-    memcpy(d, s, size_t(rows * line));
-  } else if (col_stride == item) {
-    for (int64_t r = 0; r < rows; ++r) memcpy(d + r * row_stride, s + r * line, size_t(line));
-  } else {
-    copy_items<false>(s, d, rows, cols, row_stride, col_stride, item);
-  }
+  copy<false>(static_cast<char*>(const_cast<void*>(src)), static_cast<char*>(dst), rows, cols, row_stride, col_stride, item);
 }
 
 }  // namespace dvm::DVM_LEVEL

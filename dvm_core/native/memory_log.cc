@@ -31,10 +31,19 @@ struct Log {
     const int64_t id = e.id;
     events.push_back(std::move(e));
     if (events.size() > kKept) {
+      forget(events.front());
       events.pop_front();
       ++first;
     }
     return id;
+  }
+
+  // What is known about an address goes with its last event, so that both tables stay as small as the log.
+  void forget(const BufferEvent& e) {
+    const auto times = handed_out.find(e.address);
+    if (times != handed_out.end() && times->second == e.reuse + 1) handed_out.erase(times);
+    const auto external = externals.find(e.address);
+    if (external != externals.end() && external->second.id == e.id) externals.erase(external);
   }
 
   BufferEvent* find(int64_t id) {

@@ -21,7 +21,6 @@ struct OpInfo {
 const OpInfo& op_info(Op op);
 const char* op_name(Op op);          // "?" for no opcode
 const char* dtype_name(DType t);     // NumPy's name: "float32", ...; "?" for no dtype
-const char* dtype_short(DType t);    // "f32", ...
 
 constexpr bool is_float(DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16 || t == DType::kF64; }
 constexpr bool is_int(DType t) { return t == DType::kI8 || t == DType::kU8 || t == DType::kI32 || t == DType::kI64; }

@@ -35,10 +35,9 @@ void* map_pages(size_t bytes, size_t) {
 }
 void unmap_pages(void* pages, size_t) noexcept { VirtualFree(pages, 0, MEM_RELEASE); }
 void advise_huge(void*, size_t) noexcept {}
-void protect_pages(void* pages, size_t bytes, bool writable) {
+void make_read_only(void* pages, size_t bytes) {
   DWORD old;
-  if (!VirtualProtect(pages, bytes, writable ? PAGE_READWRITE : PAGE_READONLY, &old))
-    throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), "VirtualProtect");
+  if (!VirtualProtect(pages, bytes, PAGE_READONLY, &old)) throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), "VirtualProtect");
 }
 
 #else
@@ -72,9 +71,8 @@ void advise_huge(void* pages, size_t bytes) noexcept {
 #endif
 }
 
-void protect_pages(void* pages, size_t bytes, bool writable) {
-  if (mprotect(pages, round_up(bytes, page_size()), writable ? PROT_READ | PROT_WRITE : PROT_READ) != 0)
-    throw std::system_error(errno, std::generic_category(), "mprotect");
+void make_read_only(void* pages, size_t bytes) {
+  if (mprotect(pages, round_up(bytes, page_size()), PROT_READ) != 0) throw std::system_error(errno, std::generic_category(), "mprotect");
 }
 
 #endif

@@ -11,7 +11,7 @@ void* map_pages(size_t bytes, size_t align = 0);
 void unmap_pages(void* pages, size_t bytes) noexcept;
 // Asks for huge pages behind the range; a refusal is no error.
 void advise_huge(void* pages, size_t bytes) noexcept;
-// Makes whole pages writable or read-only. Throws std::system_error.
-void protect_pages(void* pages, size_t bytes, bool writable);
+// Whole pages. Throws std::system_error.
+void make_read_only(void* pages, size_t bytes);
 
 }  // namespace dvm

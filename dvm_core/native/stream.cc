@@ -30,7 +30,7 @@ struct Stream::State {
       tasks.pop_front();
       lock.unlock();
       task();
-      task = nullptr;  // what it holds (storage) is let go before the event counts as reached
+      task = nullptr;  // what it holds (storage) is let go before it counts as finished
       lock.lock();
       ++finished;
       done.notify_all();
@@ -57,30 +57,18 @@ Stream::~Stream() {
   state_->thread.join();
 }
 
-Stream::Event Stream::submit(std::function<void()> task) {
+void Stream::submit(std::function<void()> task) {
   const auto s = state();
   std::lock_guard lock(s->mutex);
   s->tasks.push_back(std::move(task));
   s->work.notify_one();
-  return ++s->submitted;
+  ++s->submitted;
 }
 
-Stream::Event Stream::record() {
-  const auto s = state();
-  std::lock_guard lock(s->mutex);
-  return s->submitted;
-}
-
-bool Stream::reached(Event event) {
-  const auto s = state();
-  std::lock_guard lock(s->mutex);
-  return s->finished >= event;
-}
-
-void Stream::wait(Event event) {
+void Stream::synchronize() {
   const auto s = state();
   std::unique_lock lock(s->mutex);
-  s->done.wait(lock, [&] { return s->finished >= event; });
+  s->done.wait(lock, [&, until = s->submitted] { return s->finished >= until; });
 }
 
 namespace {

@@ -1,5 +1,4 @@
-// A stream: one thread that runs what it is given, in order; events mark points in it. The copy stream takes snapshots off the
-// training thread.
+// A stream: one thread that runs what it is given, in order. The copy stream takes snapshots off the training thread.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -20,15 +19,10 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();  // finishes what was submitted
 
-  // A point in the stream: reached when everything submitted before it is done.
-  using Event = uint64_t;
-
   // Tasks run in order on the stream's thread, which starts with the first; they must not throw.
-  Event submit(std::function<void()> task);
-  Event record();
-  bool reached(Event event);
-  void wait(Event event);
-  void synchronize() { wait(record()); }
+  void submit(std::function<void()> task);
+  // Waits until what has been submitted is done.
+  void synchronize();
 
  private:
   struct State;

@@ -224,6 +224,30 @@ def test_the_log_is_bounded(log):
     assert len(log()) == 65536
 
 
+def test_what_the_log_knows_of_an_address_is_forgotten_with_its_last_event(log):
+    def use():
+        r = Recorder("address")
+        y = r.neg(r.input(parameter, "parameter"), name="y")
+        r.graph.flush((y,), ())
+    def newest(key, value):
+        return [e for e in log() if e[key] == value][-1]
+    parameter = arange(4321)
+    use()
+    use()
+    first = newest("cls", "parameter")["id"]
+    assert newest("name", "y")["reuse"] == 1
+    x = arange(2)
+    for _ in range(66):
+        r = Recorder("others")
+        value = r.input(x)
+        r.graph.flush([r.neg(value) for _ in range(1000)])
+    assert not [e for e in log() if e["name"] == "y"]
+    use()
+    # Counted from where the log begins, as if it had begun here.
+    assert newest("name", "y")["reuse"] == 0 and newest("cls", "parameter")["id"] > first
+    assert newest("cls", "parameter")["reuse"] == 0
+
+
 def test_a_forked_child_runs_on_its_own():
     def run():
         r = Recorder("forked")
