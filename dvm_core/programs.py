@@ -6,7 +6,7 @@ import sys
 import types
 from typing import Any
 
-from . import _core, graphtext
+from . import _core, graphtext, memory_plan
 from .dtypes import describe
 from .errors import ArgumentError
 from .msbc import Code, dump
@@ -69,6 +69,10 @@ class Program:
     def msbc(self) -> bytes:
         """The program as an MSBC file, see docs/bytecode.md."""
         return dump(self.core)
+
+    def memory_plan(self) -> memory_plan.MemoryPlan:
+        """The ALLOC, FREE, COPY and FILL steps of a launch, with the shapes of the last: exact bytes, places, what shares a place."""
+        return memory_plan.plan(self.core)
 
     def line_map(self) -> list[dict[str, Any]]:
         """Where each instruction comes from: instruction, area, name, file, line, endLine, column, function, backward, foldedInto."""

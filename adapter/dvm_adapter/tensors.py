@@ -82,7 +82,11 @@ async def _evaluated(session: Session, arguments: Body) -> Any:
 
 @request("dvm/memory", needs=Needs.AGENT)
 async def memory(session: Session, arguments: Body) -> Body:
-    """Buffers of a range of steps. With `html`: the picture too, as text (true) or written to a file (its path)."""
+    """Buffers of a range of steps. With `html`: the picture too, as text (true) or written to a file (its path).
+
+    With `program`: what one launch of it does with memory."""
+    if "program" in arguments:
+        return _without_protocol(await session.tensors.ask("memory", program=arguments["program"]))
     session.watches.memory_wanted = True
     steps = arguments.get("steps")
     if isinstance(arguments.get("step"), int):

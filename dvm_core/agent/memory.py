@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import _core
+from .. import _core, memory_plan
 from . import naming
-from .commands import Answer, Arguments, CommandError, command
+from .commands import Answer, Arguments, CommandError, command, need
 from .places import place
 
 if TYPE_CHECKING:
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def memory(session: Session, arguments: Arguments) -> Answer:
     """Buffers alive in steps a..b (default: all that the log holds), the peak over them, and the process's copy counters.
 
-    The log is bounded: the oldest buffers of a long run are forgotten."""
+    The log is bounded: the oldest buffers of a long run are forgotten. With `program`: that program's memory plan instead."""
+    if "program" in arguments:
+        return {"plan": _plan(need(arguments, "program", int))}
     steps = arguments.get("steps")
     if steps is not None and not (isinstance(steps, list) and len(steps) == 2 and all(isinstance(s, int) for s in steps)):
         raise CommandError(f"steps is {steps!r}; it must be the first and the last step")
@@ -27,6 +29,20 @@ def memory(session: Session, arguments: Arguments) -> Answer:
     return {"buffers": [_buffer(event) for event in events], "peak": peak(events), "step": session.step(),
             "copies": stats.get("copies", 0), "copiesAvoided": stats.get("copies_avoided", 0),
             "bytesLive": stats.get("bytes_live", 0), "bytesPeak": stats.get("bytes_peak", 0)}
+
+
+def _plan(number: int) -> Answer:
+    try:
+        program = _core.program(number)
+    except _core.Error as error:
+        raise CommandError(str(error)) from None
+    plan, names = memory_plan.plan(program), naming.of_program(program)
+    steps = [{"op": step.op, "area": step.area, "value": step.value, "instruction": step.instruction, "bytes": step.bytes,
+              "aligned": step.aligned, "where": step.where, "offset": step.offset, "inPlaceOf": step.in_place_of,
+              "name": names.get(step.instruction, "")} for step in plan.steps]
+    return {"steps": steps, "workspaceBytes": plan.workspace_bytes, "unsharedBytes": plan.unshared_bytes, "resultBytes": plan.result_bytes,
+            "peakBytes": plan.peak_bytes, "copies": plan.copies, "copiedBytes": plan.copied_bytes, "copiesAvoided": plan.copies_avoided,
+            "avoidedBytes": plan.avoided_bytes}
 
 
 def _alive_in(events: list[dict[str, Any]], first: int, last: int) -> list[dict[str, Any]]:

@@ -148,6 +148,7 @@ void compute(Tensor& t) {
 }
 
 nb::object record_array(nb::handle recorder, bool shape_given) {
+  const RecordSample sample;
   Recorder& r = recorder_at(recorder);
   const int64_t id = r.graph.record(shape_given);
   nb::object made = new_array();
@@ -160,6 +161,7 @@ nb::object record_array(nb::handle recorder, bool shape_given) {
   t.value = id;
   r.waiting.resize(static_cast<size_t>(id) + 1, nullptr);
   r.waiting.back() = &t;
+  sample.done(r.graph.times);
   return made;
 }
 

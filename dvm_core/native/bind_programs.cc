@@ -51,6 +51,24 @@ std::vector<InstructionInfo> instructions_of(Program& p) {
   return all;
 }
 
+// Of each segment of the last launch (of the unhooked fusing, before the first), its areas numbered through.
+nb::list memory_of(Program& p) {
+  std::vector<SegmentPtr> segments = p.last().segments;
+  if (segments.empty()) segments.push_back(p.unhooked());
+  nb::list out;
+  int first_area = 0;
+  for (const SegmentPtr& s : segments) {
+    const SegmentView& seen = view(*s->segment);
+    nb::list slots;
+    for (const auto* part : {&seen.slots, &seen.scratch})
+      for (const SlotInfo& slot : *part)
+        slots.append(nb::make_tuple(slot.value, slot.offset, slot.bytes, slot.first_area + first_area, slot.last_area + first_area, slot.in_place_of));
+    out.append(nb::make_tuple(first_area, seen.areas.size(), seen.workspace_bytes, slots));
+    first_area += static_cast<int>(seen.areas.size());
+  }
+  return out;
+}
+
 nb::list input_shapes(Program& p) {
   nb::list shapes;
   for (const auto& in : p.code()->inputs) shapes.append(nb::make_tuple(from_dims(in.shape), static_cast<int>(in.dtype)));
@@ -144,6 +162,9 @@ void bind_programs(nb::module_& m) {
           },
           "area"_a, "Disassembly of an area's tile code, one instruction a line, each ending in `; %<instruction index>`.")
       .def("tile_words", &words_of, "area"_a, "The area's tile code, 64-bit words in this machine's byte order.")
+      .def("memory", &memory_of,
+           "Per segment of the last launch: (first area, areas, workspace bytes, slots). A slot: (local id or -1 for scratch memory, offset, bytes, first "
+           "and last area, id whose bytes it took over or -1).")
       .def("kept", &kept_of, "Local ids in memory after the last launch.");
 
   nb::class_<Launch>(m, "Launch", "One run of a program; kept by its owner while its values are wanted.")

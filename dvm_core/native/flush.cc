@@ -166,15 +166,32 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
     inputs.sort();
     crossed = written.sort();
   }
+  // The input that is these very bytes, if no other touches them; -1: none.
+  const auto input_at = [&](const void* to, const Instr& out) {
+    int32_t found = -1;
+    const auto low = reinterpret_cast<intptr_t>(to), high = low + static_cast<intptr_t>(out.shape.size() * item_size(out.dtype));
+    for (size_t i = 0; i < n_inputs; ++i) {
+      const Value& v = plan.values[i];
+      const auto [from, until] = extent(v.shape, v.strides, item_size(v.dtype));
+      const auto at = reinterpret_cast<intptr_t>(v.data);
+      if (from == until || at + until <= low || at + from >= high) continue;
+      if (found >= 0 || v.data != to || v.dtype != out.dtype || !(v.shape == out.shape) || !is_contiguous(v.shape, v.strides)) return -1;
+      found = static_cast<int32_t>(i);
+    }
+    return found;
+  };
   for (const auto& [id, to] : outputs) {
     const Node& out = node(id);
     if (out.pending < 0) continue;
     const int64_t bytes = out.instr.shape.size() * item_size(out.instr.dtype);
-    if (!want(id) || crossed || inputs.touches(to, bytes)) {
+    const bool first = want(id);
+    const auto at = static_cast<size_t>(local(static_cast<int32_t>(id)));
+    if (!first || crossed || inputs.touches(to, bytes)) {
       f.copies.push_back({static_cast<int32_t>(id), to});
+      const int32_t input = first && !crossed ? input_at(to, out.instr) : -1;
+      if (input >= 0) plan.over.push_back({static_cast<int32_t>(at), input});
       continue;
     }
-    const auto at = static_cast<size_t>(local(static_cast<int32_t>(id)));
     plan.values[at] = {to, out.instr.dtype, out.instr.shape, contiguous_strides(out.instr.shape), nullptr};
     plan.leases[at] = std::make_shared<Lease>();
     if (memory_log_on()) {

@@ -35,6 +35,7 @@ Launch::Launch(Plan plan, StopHandler stop)
       count_(static_cast<int>(code_->instrs.size())),
       values_(std::move(plan.values)),
       leases_(std::move(plan.leases)),
+      over_(std::move(plan.over)),
       wanted_(std::move(plan.keep)),
       keep_(wanted_),
       first_instruction_(instructions_run()) {
@@ -142,6 +143,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
     if (site.instr >= begin && site.instr < end) request.hooks.push_back(site);
   const SegmentPtr segment = program->segment(*code_, geometry_, request);
 
+  place_over_inputs(view(*segment->segment));
   allocate_kept(begin, end);
   {
     std::unique_lock running(segment->running, std::try_to_lock);
@@ -168,6 +170,17 @@ void Launch::run_segment(int begin, int end, bool unfused) {
   measure_in_memory(begin, end);
   next_.store(end);
   publish_results(begin, end);
+}
+
+// With hooks the input is still wanted as it was: at a stop, or where a check reports.
+void Launch::place_over_inputs(const SegmentView& seen) {
+  if (!hooks_.empty() || check_mask_) return;
+  for (const Plan::Over& o : over_) {
+    if (std::find(seen.over_inputs.begin(), seen.over_inputs.end(), std::pair{o.result, o.input}) == seen.over_inputs.end()) continue;
+    const Value& input = values_[static_cast<size_t>(o.input)];
+    values_[static_cast<size_t>(o.result)] = {input.data, input.dtype, input.shape, input.strides, nullptr};
+    count_copy_avoided();
+  }
 }
 
 void Launch::allocate_kept(int begin, int end) {

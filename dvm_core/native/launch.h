@@ -36,6 +36,11 @@ class Launch : public std::enable_shared_from_this<Launch> {
     std::vector<Value> values;
     std::vector<LeasePtr> leases;
     std::vector<uint8_t> keep;
+    // Results wanted where an input lies, byte for byte. Written there if the code allows, else elsewhere: flush copies.
+    struct Over {
+      int32_t result, input;
+    };
+    std::vector<Over> over;
     int64_t step = 0;
   };
   Launch(Plan plan, StopHandler stop);
@@ -56,6 +61,7 @@ class Launch : public std::enable_shared_from_this<Launch> {
  private:
   void plan_hooks();
   void run_segment(int begin, int end, bool unfused);
+  void place_over_inputs(const SegmentView& view);
   void allocate_kept(int begin, int end);
   void log_workspace(const SegmentView& view, const Storage& workspace, int64_t start_ns);
   void measure_in_memory(int begin, int end);
@@ -70,6 +76,7 @@ class Launch : public std::enable_shared_from_this<Launch> {
   const int count_;
   std::vector<Value> values_;
   const std::vector<LeasePtr> leases_;
+  const std::vector<Plan::Over> over_;
   const std::vector<uint8_t> wanted_;  // keep of the plan
   std::vector<uint8_t> keep_;          // and what hooks want besides
   std::atomic<int> next_{0};

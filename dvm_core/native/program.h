@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels.h"
@@ -121,6 +122,8 @@ struct Segment;                      // compiled code of instructions [begin, en
 struct SegmentView {                 // what the debugger shows of it
   std::vector<AreaInfo> areas;
   std::vector<SlotInfo> slots;
+  std::vector<SlotInfo> scratch;     // of single areas: no value
+  std::vector<std::pair<int32_t, int32_t>> over_inputs;  // kept result, input it may be written over if both are the same bytes
   int64_t workspace_bytes = 0;
   std::vector<int> folded_into;      // per instruction of the program: index merged into, or -1
   int64_t fuse_ns = 0, tile_ns = 0, encode_ns = 0;  // what compiling it took

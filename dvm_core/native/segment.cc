@@ -90,7 +90,8 @@ std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, co
   const EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements};
   segment->areas.reserve(fusing.areas.size());
   for (int a = 0; a < static_cast<int>(fusing.areas.size()); ++a) segment->areas.push_back(encode(input, a));
-  segment->view.workspace_bytes = plan_workspace(lifetimes, &segment->areas, &segment->view.slots);
+  segment->view.workspace_bytes = plan_workspace(lifetimes, &segment->areas, &segment->view.slots, &segment->view.scratch);
+  segment->view.over_inputs = results_over_inputs(segment->areas, inputs);
   place_code(segment.get());
   for (size_t a = 0; a < fusing.areas.size(); ++a) segment->view.areas.push_back(describe(fusing.areas[a], segment->areas[a]));
 

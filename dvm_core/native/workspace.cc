@@ -43,7 +43,7 @@ class Arena {
 // Where an area's tile code first writes and last reads a slot, in words; -1: never.
 struct Touches {
   int first_write = -1, last_read = -1;
-  bool elementwise = true;  // no instruction reads it in another way
+  bool same_element = false;  // the last reader reads an element where it writes one
 };
 
 Touches touches(const AreaCode& area, uint32_t slot) {
@@ -57,49 +57,59 @@ Touches touches(const AreaCode& area, uint32_t slot) {
     const bool reads = operand_a(words[1]) == operand || operand_b(words[1]) == operand || (head_len(*words) == 3 && operand_a(words[2]) == operand);
     if (reads) {
       t.last_read = at;
-      t.elementwise = t.elementwise && id < Tile::kSumX;
+      t.same_element = id < Tile::kSumX;
     }
     w += static_cast<size_t>(head_len(*words));
   }
   return t;
 }
 
-// The slot of an operand whose memory result slot `to` may take: same size, read at the same place of the tile, and never after the first
-// write of the result.
+// Whether result slot `to` may have the memory of slot `from`: nothing else of the area reads that value, a tile reads of it what it
+// writes, and never after it has begun to write.
+bool may_take(const AreaCode& area, size_t to, size_t from) {
+  const GlobalSlot &result = area.slots[to], &x = area.slots[from];
+  const bool same_rows = area.space.rows == 1 || x.row_step == result.row_step, same_cols = area.space.cols == 1 || x.col_step == result.col_step;
+  if (x.written || !x.bound || x.offset != 0 || !same_rows || !same_cols) return false;
+  for (size_t o = 0; o < area.slots.size(); ++o)
+    if (o != from && area.slots[o].kind == x.kind && area.slots[o].value == x.value) return false;
+  const Touches made = touches(area, static_cast<uint32_t>(to)), read = touches(area, static_cast<uint32_t>(from));
+  if (made.first_write < 0 || read.last_read < 0) return false;
+  return read.last_read < made.first_write || (read.last_read == made.first_write && read.same_element);
+}
+
+// The slot of a dying operand of the same size whose memory result slot `to` may take, -1 if there is none.
 int operand_to_replace(const AreaCode& area, size_t to, const std::vector<int64_t>& dying, int64_t bytes, const std::vector<int64_t>& bytes_of) {
-  const GlobalSlot& result = area.slots[to];
-  const Touches made = touches(area, static_cast<uint32_t>(to));
-  if (made.first_write < 0) return -1;
   for (size_t s = 0; s < area.slots.size(); ++s) {
     const GlobalSlot& x = area.slots[s];
-    if (x.kind != GlobalSlot::kWorkspace || x.written || !x.bound || x.offset != 0 || x.row_step != result.row_step || x.col_step != result.col_step) continue;
-    if (std::find(dying.begin(), dying.end(), x.value) == dying.end() || bytes_of[static_cast<size_t>(x.value)] != bytes) continue;
-    bool once = true;  // another slot reads the same value elsewhere
-    for (size_t o = 0; o < area.slots.size(); ++o) once = once && (o == s || area.slots[o].kind != GlobalSlot::kWorkspace || area.slots[o].value != x.value);
-    const Touches read = touches(area, static_cast<uint32_t>(s));
-    if (once && read.elementwise && read.last_read >= 0 && read.last_read <= made.first_write) return static_cast<int>(s);
+    if (x.kind != GlobalSlot::kWorkspace || std::find(dying.begin(), dying.end(), x.value) == dying.end()) continue;
+    if (bytes_of[static_cast<size_t>(x.value)] == bytes && may_take(area, to, s)) return static_cast<int>(s);
   }
   return -1;
 }
 
-void take_scratch(AreaCode& area, int index, Arena* arena) {
+void take_scratch(AreaCode& area, int index, Arena* arena, std::vector<SlotInfo>* scratch) {
+  const auto take = [&](int64_t bytes) {
+    const int64_t at = arena->take(bytes, index);
+    scratch->push_back({-1, at, bytes, index, index, -1});
+    return at;
+  };
   for (Join& j : area.joins)
-    if (!j.direct) j.scratch = arena->take(j.outer * j.parts * j.width * item_size(j.dtype), index);
+    if (!j.direct) j.scratch = take(j.outer * j.parts * j.width * item_size(j.dtype));
   for (Product& p : area.products) {
     if (area.slots[static_cast<size_t>(p.b.slot)].dtype != p.dtype) {
-      if (!p.chained()) p.a.scratch = arena->take(p.a.matrices * p.m * p.k * item_size(p.dtype), index);
-      p.b.scratch = arena->take(p.b.matrices * p.k * p.n * item_size(p.dtype), index);
+      if (!p.chained()) p.a.scratch = take(p.a.matrices * p.m * p.k * item_size(p.dtype));
+      p.b.scratch = take(p.b.matrices * p.k * p.n * item_size(p.dtype));
     }
     if (p.dtype == DType::kF32 && p.ub < 0) {
       p.packed_stride = aligned(static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.n)));
-      p.packed = arena->take(p.b.matrices * p.packed_stride, index);
+      p.packed = take(p.b.matrices * p.packed_stride);
     }
   }
 }
 
 }  // namespace
 
-int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, std::vector<AreaCode>* areas, std::vector<SlotInfo>* slots) {
+int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, std::vector<AreaCode>* areas, std::vector<SlotInfo>* slots, std::vector<SlotInfo>* scratch) {
   int32_t values = 0;
   for (const Lifetime& l : lifetimes) values = std::max(values, l.value + 1);
   std::vector<int64_t> offset(static_cast<size_t>(values), -1), bytes_of(static_cast<size_t>(values), 0);
@@ -130,12 +140,36 @@ int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, std::vector<AreaC
       }
       slots->push_back({l.value, at, l.bytes, l.first_area, l.last_area, in_place_of});
     }
-    take_scratch(area, a, &arena);
+    take_scratch(area, a, &arena, scratch);
     for (GlobalSlot& s : area.slots)
       if (s.kind == GlobalSlot::kWorkspace) s.offset += offset[static_cast<size_t>(s.value)];
     arena.release(a);
   }
   return arena.top();
+}
+
+std::vector<std::pair<int32_t, int32_t>> results_over_inputs(const std::vector<AreaCode>& areas, int inputs) {
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  const auto reads = [](const AreaCode& area, int32_t value) {
+    return std::any_of(area.slots.begin(), area.slots.end(), [value](const GlobalSlot& s) { return s.kind == GlobalSlot::kValue && s.value == value; });
+  };
+  for (size_t a = 0; a < areas.size(); ++a) {
+    const AreaCode& area = areas[a];
+    if (area.move >= 0) continue;
+    const auto later = areas.begin() + static_cast<std::ptrdiff_t>(a) + 1;
+    // An index out of range ends a launch: the inputs are as they were then.
+    if (std::any_of(later, areas.end(), [](const AreaCode& l) { return l.move >= 0; })) continue;
+    for (size_t to = 0; to < area.slots.size(); ++to) {
+      const GlobalSlot& result = area.slots[to];
+      if (result.kind != GlobalSlot::kValue || !result.written || result.value < inputs) continue;
+      for (size_t from = 0; from < area.slots.size(); ++from) {
+        const GlobalSlot& x = area.slots[from];
+        if (x.kind != GlobalSlot::kValue || x.value >= inputs || !may_take(area, to, from)) continue;
+        if (std::none_of(later, areas.end(), [&](const AreaCode& l) { return reads(l, x.value); })) pairs.emplace_back(result.value, x.value);
+      }
+    }
+  }
+  return pairs;
 }
 
 }  // namespace dvm

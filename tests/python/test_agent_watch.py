@@ -257,6 +257,11 @@ def test_memory(adapter, model):
     assert live <= told["peak"]["bytes"]
     last = adapter.request("memory", steps=[told["step"], told["step"]])
     assert 0 < len(last["buffers"]) <= len(told["buffers"])
+    number = next(b["program"] for b in mine if b["program"] > 0)
+    plan = adapter.request("memory", program=number)["plan"]
+    assert plan["peakBytes"] > 0 and {"op", "value", "bytes", "aligned", "where", "name"} <= set(plan["steps"][0])
+    with pytest.raises(Refused, match="no program 999999"):
+        adapter.request("memory", program=999999)
     with pytest.raises(Refused, match="it must be the first and the last step"):
         adapter.request("memory", steps=[1])
 
