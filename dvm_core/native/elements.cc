@@ -8,15 +8,8 @@ namespace dvm {
 
 void write_scalar(void* to, DType dtype, const Imm& value) {
   const Kernels& k = kernels();
-  // Halves are rounded from float32; everything else straight from the form the immediate was given in.
-  if (dtype == DType::kF16 || dtype == DType::kBF16) {
-    const float half = value.is_int ? static_cast<float>(value.i) : static_cast<float>(value.f);
-    k.cast[int(DType::kF32)][int(dtype)](to, &half, 1);
-  } else if (value.is_int) {
-    k.cast[int(DType::kI64)][int(dtype)](to, &value.i, 1);
-  } else {
-    k.cast[int(DType::kF64)][int(dtype)](to, &value.f, 1);
-  }
+  if (value.is_int) k.cast[int(DType::kI64)][int(dtype)](to, &value.i, 1);
+  else k.cast[int(DType::kF64)][int(dtype)](to, &value.f, 1);
 }
 
 void write_identity(void* to, DType dtype, Op op) {

@@ -19,7 +19,4 @@ struct EncodeInput {
 // Throws UserError where an op has no kernel for its dtype.
 AreaCode encode(const EncodeInput& in, int area);
 
-// The dtype a reduction or product of `t` is computed in.
-inline DType compute_dtype(DType t) { return t == DType::kF16 || t == DType::kBF16 ? DType::kF32 : t; }
-
 }  // namespace dvm

@@ -108,7 +108,7 @@ void infer_reduction(const Context& c) {
   if (attrs[0] != 0 && attrs[0] != 1) c.fail("keepdims must be 0 or 1, got " + std::to_string(attrs[0]));
   if (c.instr.op == Op::kMEAN && !is_float(t)) c.fail("does not take " + c.type(0) + "; cast it to a float dtype first");
   const Op kernel = c.instr.op == Op::kMEAN ? Op::kSUM : c.instr.op;
-  c.supported(kernels().reduce_row[static_cast<size_t>(kernel)], t);
+  c.supported(kernels().reduce_row[static_cast<size_t>(kernel)], compute_dtype(t));
   for (size_t i = 1; i < attrs.size(); ++i) {
     const int axis = c.axis(attrs[i], a.rank);
     if (i > 1 && attrs[i] != attrs[i - 1] + 1) c.fail("axes must be ascending and adjacent (transpose first)");
@@ -131,7 +131,6 @@ void infer_matmul(const Context& c) {
   if (a.rank < 2 || b.rank < 2) c.fail("needs operands of rank 2 or more, got " + c.type(0) + " and " + c.type(1) + " (reshape a vector to one row or column)");
   const DType t = c.in[0].dtype;
   if (t != c.in[1].dtype) c.fail("operands differ in dtype: " + c.type(0) + " and " + c.type(1) + "; cast one of them");
-  if (!is_float(t)) c.fail("does not take " + c.type(0) + "; cast both operands to a float dtype");
   const int64_t m = a[a.rank - (ta ? 1 : 2)], k = a[a.rank - (ta ? 2 : 1)];
   const int64_t kb = b[b.rank - (tb ? 1 : 2)], n = b[b.rank - (tb ? 2 : 1)];
   if (k != kb)

@@ -67,7 +67,7 @@ struct Kernels {
   size_t (*packed_b_bytes)(int64_t k, int64_t n);
   void (*pack_b)(float* dst, const float* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n);
   void (*gemm)(const GemmArgs&);
-  // c[m,n] = a @ b for F64, I32, I64 (and F32) from any element strides; c has contiguous rows. For dtypes without packed kernels.
+  // c[m,n] = a @ b for F64, the integers and bool (and F32) from any element strides; c has contiguous rows. For dtypes without packed kernels.
   void (*gemm_generic)(void* c, const void* a, const void* b, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col,
                        int64_t ldc, DType dtype);
 };

@@ -42,8 +42,10 @@ struct Minimum {
 // Floats divide as IEEE says. Integers divide towards minus infinity; x / 0 = 0 and the one overflow, MIN / -1, wraps to MIN, so that
 // no operand traps.
 struct Div {
-  static DVM_INLINE float of(float a, float b) { return a / b; }
-  static DVM_INLINE double of(double a, double b) { return a / b; }
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {  // floats, and vectors of them
+    return a / b;
+  }
   // An int32 quotient differs from the nearest integer by at least 2**-31 of itself, so the rounded double quotient is on the right
   // side of it; the double division has a vector form, the integer one has not.
   static DVM_INLINE int32_t of(int32_t a, int32_t b) {
@@ -177,40 +179,46 @@ void map_pow_rows(void* dst, const void* a, const void* s, int64_t rows, int64_t
   }
 }
 
+// Of two numbers a bool byte, of two vectors the mask that their comparison is.
+DVM_INLINE uint8_t truth(bool x) { return x; }
+template <class M>
+DVM_INLINE M truth(M mask) {
+  return mask;
+}
 struct Equal {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) {
-    return a == b;
+  static DVM_INLINE auto of(T a, T b) {
+    return truth(a == b);
   }
 };
 struct NotEqual {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) {
-    return a != b;
+  static DVM_INLINE auto of(T a, T b) {
+    return truth(a != b);
   }
 };
 struct Less {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) {
-    return a < b;
+  static DVM_INLINE auto of(T a, T b) {
+    return truth(a < b);
   }
 };
 struct LessEqual {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) {
-    return a <= b;
+  static DVM_INLINE auto of(T a, T b) {
+    return truth(a <= b);
   }
 };
 struct Greater {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) {
-    return a > b;
+  static DVM_INLINE auto of(T a, T b) {
+    return truth(a > b);
   }
 };
 struct GreaterEqual {
   template <class T>
-  static DVM_INLINE uint8_t of(T a, T b) {
-    return a >= b;
+  static DVM_INLINE auto of(T a, T b) {
+    return truth(a >= b);
   }
 };
 

@@ -196,6 +196,19 @@ inline void pack_b(float* dst, const float* b, int64_t b_row, int64_t b_col, int
   }
 }
 
+// A bool byte: the sum of products is `any`.
+struct Truth {
+  uint8_t byte;
+  explicit Truth(int) : byte(0) {}
+  DVM_INLINE Truth operator+(Truth o) const { return with((byte | o.byte) != 0); }
+  DVM_INLINE Truth operator*(Truth o) const { return with((byte != 0) & (o.byte != 0)); }
+  static DVM_INLINE Truth with(uint8_t value) {
+    Truth t(0);
+    t.byte = value;
+    return t;
+  }
+};
+
 // Dtypes without a micro-kernel: c = a @ b, each element one sum over k in order, product and sum rounded apart (integers wrap).
 template <class T>
 void gemm_plain(void* c, const void* a, const void* b, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col,
@@ -229,6 +242,9 @@ inline void gemm_generic(void* c, const void* a, const void* b, int64_t m, int64
     case DType::kF64: return gemm_plain<double>(c, a, b, m, n, k, a_row, a_col, b_row, b_col, ldc);
     case DType::kI32: return gemm_plain<uint32_t>(c, a, b, m, n, k, a_row, a_col, b_row, b_col, ldc);
     case DType::kI64: return gemm_plain<uint64_t>(c, a, b, m, n, k, a_row, a_col, b_row, b_col, ldc);
+    case DType::kI8:
+    case DType::kU8: return gemm_plain<uint8_t>(c, a, b, m, n, k, a_row, a_col, b_row, b_col, ldc);
+    case DType::kBool: return gemm_plain<Truth>(c, a, b, m, n, k, a_row, a_col, b_row, b_col, ldc);
     default: return;
   }
 }

@@ -3,6 +3,7 @@
 #include "kernels_cast.h"
 #include "kernels_elementwise.h"
 #include "kernels_gemm.h"
+#include "kernels_half.h"
 #include "kernels_move.h"
 #include "kernels_reduce.h"
 #include "kernels_stats.h"
@@ -25,6 +26,9 @@ using U8 = As<uint8_t, DType::kU8>;
 using I32 = As<int32_t, DType::kI32>;
 using I64 = As<int64_t, DType::kI64>;
 using B8 = As<uint8_t, DType::kBool>;
+using Flag = As<Bool, DType::kBool>;  // in casts
+using F16 = As<Half, DType::kF16>;
+using BF16 = As<Brain, DType::kBF16>;
 // Integers for the ops that wrap.
 using WI8 = As<uint8_t, DType::kI8>;
 using WI32 = As<uint32_t, DType::kI32>;
@@ -115,31 +119,27 @@ constexpr void add_unary(Builder& b) {
   b.k.unary[int(Op::kSIN)][int(DType::kF32)] = map_trig<0>;
   b.k.unary[int(Op::kCOS)][int(DType::kF32)] = map_trig<1>;
 
-  // By item size: COPY of every dtype, and the roundings of integers, which are integers already.
+  // By item size: COPY of every dtype, and the roundings of integers and bools, which are whole already.
   constexpr Unary copies[] = {nullptr, copy<uint8_t>, copy<uint16_t>, nullptr, copy<uint32_t>, nullptr, nullptr, nullptr, copy<uint64_t>};
   for (int t = 1; t < kDTypes; ++t) {
     b.k.unary[int(Op::kCOPY)][t] = copies[item_size(DType(t))];
     b.k.cast[t][t] = copies[item_size(DType(t))];
   }
   constexpr Op roundings[] = {Op::kFLOOR, Op::kCEIL, Op::kROUND, Op::kTRUNC};
-  constexpr DType integers[] = {DType::kI8, DType::kU8, DType::kI32, DType::kI64};
+  constexpr DType integers[] = {DType::kBool, DType::kI8, DType::kU8, DType::kI32, DType::kI64};
   for (Op op : roundings)
     for (DType t : integers) b.k.unary[int(op)][int(t)] = copies[item_size(t)];
+  b.k.unary[int(Op::kABS)][int(DType::kBool)] = copy<uint8_t>;
 }
 
 constexpr void add_casts(Builder& b) {
-  using Flag = As<Bool, DType::kBool>;
-  using F16 = As<Half, DType::kF16>;
-  using BF16 = As<Brain, DType::kBF16>;
-  b.cast_from(F32{}, F64{}, I8{}, U8{}, I32{}, I64{}, Flag{}, F16{}, BF16{});
+  b.cast_from(F32{}, F64{}, I8{}, U8{}, I32{}, I64{}, Flag{});
   b.cast_from(F64{}, F32{}, I8{}, U8{}, I32{}, I64{}, Flag{});
   b.cast_from(I8{}, F32{}, F64{}, U8{}, I32{}, I64{}, Flag{});
   b.cast_from(U8{}, F32{}, F64{}, I8{}, I32{}, I64{}, Flag{});
   b.cast_from(I32{}, F32{}, F64{}, I8{}, U8{}, I64{}, Flag{});
   b.cast_from(I64{}, F32{}, F64{}, I8{}, U8{}, I32{}, Flag{});
   b.cast_from(Flag{}, F32{}, F64{}, I8{}, U8{}, I32{}, I64{});
-  b.cast_from(F16{}, F32{});
-  b.cast_from(BF16{}, F32{});
 }
 
 constexpr void add_reductions(Builder& b) {
@@ -179,7 +179,8 @@ constexpr void add_rest(Builder& b) {
   b.k.gemm_generic = gemm_generic;
 }
 
-constexpr Kernels build() {
+// Everything but the arithmetic of halves.
+constexpr Kernels build_plain() {
   Builder b;
   b.k.level = DVM_TEXT(DVM_LEVEL);
   add_arithmetic(b);
@@ -188,6 +189,81 @@ constexpr Kernels build() {
   add_reductions(b);
   add_rest(b);
   return b.k;
+}
+inline constexpr Kernels kPlain = build_plain();
+
+// ---- halves: what float32 has, through float32; the cheap ops have loops of their own ---------------------------------------------------
+
+template <class H, DType Code>
+struct HalfBuilder {
+  Kernels& k;
+  static constexpr int kTo = int(Code), kFrom = int(DType::kF32);
+
+  template <class F>
+  constexpr void binary(Op op) {
+    k.binary[int(op)][kTo] = map_half<F, H>;
+    k.binary_vs[int(op)][kTo] = map_half_rows<F, H, false>;
+    k.binary_sv[int(op)][kTo] = map_half_rows<F, H, true>;
+  }
+  static constexpr bool cheap(Op op) { return (op >= Op::kADD && op <= Op::kMINIMUM && op != Op::kPOW) || op == Op::kNEG || op == Op::kABS; }
+
+  // One op of ops.def that is not among the cheap ones.
+  template <Op O, bool MakesBool>
+  constexpr void through_float() {
+    if constexpr (!MakesBool && !cheap(O) && O != Op::kCOPY) {
+      constexpr int op = int(O);
+      if constexpr (constexpr Unary of = kPlain.unary[op][kFrom]; of != nullptr) k.unary[op][kTo] = unary_through<H, of>;
+      if constexpr (constexpr Binary of = kPlain.binary[op][kFrom]; of != nullptr) {
+        k.binary[op][kTo] = binary_through<H, of>;
+        k.binary_vs[op][kTo] = rows_through<H, kPlain.binary_vs[op][kFrom], of, false>;
+        k.binary_sv[op][kTo] = rows_through<H, kPlain.binary_sv[op][kFrom], of, true>;
+      }
+    }
+  }
+  template <class X, DType Other>
+  constexpr void casts(As<X, Other>) {
+    constexpr int other = int(Other);
+    k.cast[kTo][other] = cast_through<H, X, widen<H>, kPlain.cast[kFrom][other]>;
+    if constexpr (kPlain.cast[other][kFrom] != nullptr && sizeof(X) < 4) k.cast[other][kTo] = cast_through<X, H, kPlain.cast[other][kFrom], narrow<H>>;
+    else k.cast[other][kTo] = cast_through<X, H, cast<X, Odd>, narrow<H>>;
+  }
+  constexpr void add() {
+    binary<Add>(Op::kADD);
+    binary<Sub>(Op::kSUB);
+    binary<Mul>(Op::kMUL);
+    binary<Div>(Op::kDIV);
+    binary<Maximum>(Op::kMAXIMUM);
+    binary<Minimum>(Op::kMINIMUM);
+    binary<Equal>(Op::kEQUAL);
+    binary<NotEqual>(Op::kNOT_EQUAL);
+    binary<Less>(Op::kLESS);
+    binary<LessEqual>(Op::kLESS_EQUAL);
+    binary<Greater>(Op::kGREATER);
+    binary<GreaterEqual>(Op::kGREATER_EQUAL);
+    k.unary[int(Op::kNEG)][kTo] = map_unary<HalfNeg<H>, H>;
+    k.unary[int(Op::kABS)][kTo] = map_unary<HalfAbs<H>, H>;
+    k.unary[int(Op::kIS_FINITE)][kTo] = map_unary<HalfIsFinite<H>, H>;
+#define DVM_OP(name, code, cls, arity, dtype, meaning) through_float<Op::k##name, #dtype[0] == 'b'>();
+#include "ops.def"
+#undef DVM_OP
+    casts(F64{});
+    casts(I8{});
+    casts(U8{});
+    casts(I32{});
+    casts(I64{});
+    casts(Flag{});
+    k.cast[kTo][kFrom] = widen<H>;
+    k.cast[kFrom][kTo] = narrow<H>;
+  }
+};
+
+constexpr Kernels build() {
+  Kernels k = kPlain;
+  HalfBuilder<Half, DType::kF16>{k}.add();
+  HalfBuilder<Brain, DType::kBF16>{k}.add();
+  k.cast[int(DType::kF16)][int(DType::kBF16)] = cast_through<Half, Brain, widen<Half>, narrow<Brain>>;
+  k.cast[int(DType::kBF16)][int(DType::kF16)] = cast_through<Brain, Half, widen<Brain>, narrow<Half>>;
+  return k;
 }
 
 }  // namespace DVM_LEVEL

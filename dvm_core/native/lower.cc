@@ -71,15 +71,11 @@ void Encoder::lower_unary(int i, const Ref& a, int32_t dst, Span span) {
   emit({.id = static_cast<Tile>(in.op), .span = span, .dtype = from, .dst = dst, .a = x, .instr = i});
 }
 
-// In another dtype, if it is not in that already. Pairs without a kernel (float64 and the integers to halves) go through float32.
+// In another dtype, if it is not in that already.
 int32_t Encoder::cast(int32_t reg, DType to, int32_t instr, int32_t into) {
-  DType from = registers_[reg].dtype;
+  const DType from = registers_[reg].dtype;
   if (from == to && into < 0) return reg;
   const Span span = registers_[reg].span;
-  if (!kernels().cast[int(from)][int(to)]) {
-    reg = cast(reg, DType::kF32, instr);
-    from = DType::kF32;
-  }
   const int32_t dst = into >= 0 ? into : add_register(span, to);
   emit({.id = Tile::kCast, .span = span, .dtype = to, .from = from, .dst = dst, .a = reg, .instr = instr});
   return dst;

@@ -163,33 +163,31 @@ void scatter_add(const Move& m) {
   std::vector<uint8_t> copy;
   const uint8_t* src = contiguous(a, &copy);
   const int64_t bytes = inner * m.item;
-  const Binary add = m.k.binary[int(Op::kADD)][int(a.dtype)];
-  const Unary widen = m.k.cast[int(a.dtype)][int(DType::kF32)], narrow = m.k.cast[int(DType::kF32)][int(a.dtype)];
+  // Halves are summed in float32 and rounded once.
+  const DType sum = compute_dtype(a.dtype);
+  const bool halves = sum != a.dtype;
+  const int64_t wide = inner * item_size(sum);
+  const Binary add = m.k.binary[int(Op::kADD)][int(sum)];
+  const Unary widen = m.k.cast[int(a.dtype)][int(sum)], narrow = m.k.cast[int(sum)][int(a.dtype)];
   const int64_t bands = std::clamp<int64_t>(count * bytes / 65536, 1, std::min<int64_t>(extent, 8));
   const auto band = [&](int64_t unit, int) {
     const int64_t o = unit / bands, low = extent * (unit % bands) / bands, high = extent * (unit % bands + 1) / bands;
-    uint8_t* dst = m.dst + o * extent * bytes;
-    std::memset(dst + low * bytes, 0, static_cast<size_t>((high - low) * bytes));
-    std::vector<float> x, y;
-    if (!add) {
-      x.resize(static_cast<size_t>(inner));
-      y.resize(static_cast<size_t>(inner));
-    }
+    uint8_t* dst = m.dst + (o * extent + low) * bytes;
+    std::vector<uint8_t> sums(static_cast<size_t>(halves ? (high - low) * wide : 0)), line(static_cast<size_t>(halves ? wide : 0));
+    uint8_t* into = halves ? sums.data() : dst;
+    if (!halves) std::memset(dst, 0, static_cast<size_t>((high - low) * wide));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = index[static_cast<size_t>(i)];
       if (at < low || at >= high) continue;
-      uint8_t* to = dst + at * bytes;
       const uint8_t* from = src + (o * count + i) * bytes;
-      if (add) {
-        add(to, to, from, inner);
-        continue;
+      if (halves) {
+        widen(line.data(), from, inner);
+        from = line.data();
       }
-      // Halves have no arithmetic of their own: each sum is rounded from float32.
-      widen(x.data(), to, inner);
-      widen(y.data(), from, inner);
-      m.k.binary[int(Op::kADD)][int(DType::kF32)](x.data(), x.data(), y.data(), inner);
-      narrow(to, x.data(), inner);
+      uint8_t* to = into + (at - low) * wide;
+      add(to, to, from, inner);
     }
+    if (halves) narrow(dst, into, (high - low) * inner);
   };
   parallel_for(outer * bands, band, outer * (count + extent) * bytes / 8 + 1);
 }

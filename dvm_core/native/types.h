@@ -13,6 +13,9 @@ constexpr int item_size(DType t) {
   return static_cast<unsigned>(t) < kDTypes ? sizes[static_cast<unsigned>(t)] : 0;
 }
 
+// The dtype a reduction or product of `t` is summed in, rounded to `t` once at the end.
+constexpr DType compute_dtype(DType t) { return t == DType::kF16 || t == DType::kBF16 ? DType::kF32 : t; }
+
 enum class Op : uint8_t {
   kEnd = 0,
 #define DVM_OP(name, code, cls, arity, dtype, meaning) k##name = code,

@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from halves import EPS, LEAST, TOP, rounded, widen
 
 from dvm_core import _core
 
@@ -14,8 +15,26 @@ CODE = {name: code for name, code, _ in _core.DTYPES}
 DTYPE = {code: np.dtype(name) for name, code, _ in _core.DTYPES if name != "bfloat16"}
 
 
+BFLOAT16 = np.dtype(np.uint16)  # how its bits travel; nothing else in a program is uint16
+
+
+def name_of(dtype) -> str:
+    return "bfloat16" if np.dtype(dtype) == BFLOAT16 else np.dtype(dtype).name
+
+
 def code(dtype) -> int:
-    return CODE[np.dtype(dtype).name]
+    return CODE[name_of(dtype)]
+
+
+def is_float(dtype) -> bool:
+    return np.dtype(dtype).kind == "f" or np.dtype(dtype) == BFLOAT16
+
+
+def numbers_of(array: np.ndarray) -> np.ndarray:
+    """Floats as float64, others as they are."""
+    if array.dtype == BFLOAT16:
+        array = widen(array, "bfloat16")
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 @dataclass
@@ -161,10 +180,10 @@ def _one_hot(s: Step, index):
 
 def reference(s: Step, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
     """The result in float64 (floats), or exactly (integers and bool), from the operands as they are."""
+    kind, operands = operands[0].dtype if operands else dtype, [numbers_of(o) for o in operands]
     if -1 in s.operands:
-        operands = list(operands)
-        operands.insert(s.operands.index(-1), np.asarray(s.imms[0]).astype(operands[0].dtype))
-    operands = [o.astype(np.float64) if o.dtype.kind == "f" else o for o in operands]
+        imm = rounded(s.imms[0], name_of(kind)) if name_of(kind) in EPS else np.asarray(s.imms[0]).astype(kind)
+        operands.insert(s.operands.index(-1), numbers_of(imm))
     with np.errstate(all="ignore"):
         if s.op in UNARY:
             out = UNARY[s.op](*operands)
@@ -174,7 +193,7 @@ def reference(s: Step, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarra
             out = _reduce(s, *operands)
         else:
             out = {
-                "CAST": lambda s, x: np.trunc(x) if dtype.kind in "iu" and x.dtype.kind == "f" else x,
+                "CAST": lambda s, x: np.trunc(x) if not is_float(dtype) and dtype != np.bool_ and x.dtype.kind == "f" else x,
                 "SELECT": lambda s, c, a, b: np.where(c, a, b),
                 "MATMUL": _matmul,
                 "RESHAPE": lambda s, x: x.reshape(s.shape),
@@ -190,7 +209,7 @@ def reference(s: Step, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarra
                 "IOTA": _iota,
             }[s.op](s, *operands)
     out = np.asarray(out)
-    return out.astype(np.float64) if dtype.kind == "f" else out.astype(dtype)
+    return out.astype(np.float64) if is_float(dtype) else out.astype(dtype)
 
 
 def check_step(program: Program, step: int, values: list[np.ndarray]) -> None:
@@ -201,18 +220,25 @@ def check_step(program: Program, step: int, values: list[np.ndarray]) -> None:
     want = reference(s, operands, got.dtype)
     where = f"step {step} {s}"
     assert got.shape == want.shape, where
-    if got.dtype.kind != "f":
+    if not is_float(got.dtype):
         np.testing.assert_array_equal(got, want, err_msg=where)
         return
-    # A sum in order may lose half an ulp per element, seldom more than a fraction of that; everything else is within a few ulps.
-    eps = float(np.finfo(got.dtype).eps)
+    # A sum in order may lose half an ulp per element, seldom more than a fraction of that; everything else is within a few ulps. Halves are
+    # computed in float32 and rounded once.
+    half = name_of(got.dtype) if name_of(got.dtype) in EPS else ""
+    eps = float(np.finfo(np.float32 if half else got.dtype).eps)
+    rounding = 0.501 * EPS[half] * np.abs(want) + LEAST[half] / 2 if half else 0
+    got = numbers_of(got)
     scale, terms = np.abs(want), 0
     if s.op in ("SUM", "MEAN", "MATMUL", "SCATTER_ADD"):
-        magnitudes = [np.abs(o) if o.dtype.kind == "f" else o for o in operands]
-        scale, terms = reference(s, magnitudes, got.dtype), max(o.size for o in operands)
+        magnitudes = [np.abs(numbers_of(o)) if is_float(o.dtype) else o for o in operands]
+        scale, terms = reference(s, magnitudes, np.dtype(np.float64)), max(o.size for o in operands)
     with np.errstate(all="ignore"):
-        near = np.abs(got - want) <= (40 + terms / 16) * eps * scale + 1e-37
-        same = (got == want) | near | (np.isnan(got) & np.isnan(want)) | (np.abs(want) > 3e38)
+        near = np.abs(got - want) <= (40 + terms / 16) * eps * scale + rounding + 1e-37
+        # One that rounds past the largest number is infinite; a float32 in between may be.
+        large = 3e38 if not half else TOP[half] * (1 + 0.499 * EPS[half]) - (40 + terms / 16) * eps * scale
+        beyond = (np.abs(want) > 3e38) | ((np.abs(want) >= large) & np.isinf(got))
+        same = (got == want) | near | (np.isnan(got) & np.isnan(want)) | beyond
     assert same.all(), f"{where}: {got[~same][:4]} is not {want[~same][:4]}"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from core_programs import Program, code
+from core_programs import BFLOAT16, Program, code, is_float
+from halves import bits_of, rounded
 
 FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "SIN", "COS",
                "FLOOR", "CEIL", "ROUND", "TRUNC", "COPY")
@@ -24,6 +25,7 @@ class Maker:
         if self.rng.random() < 0.2:
             extents.append(700)
         self.extents = extents
+        self.main = self.rng.choice(("float32",) * 5 + ("float16", BFLOAT16) * 2)
         self.base = self.shape(self.rng.choice((0, 1, 2, 2, 2, 3, 3, 4, 5)))
         if self.rng.random() < 0.15:  # rows longer than a tile, many rows, and products wider than one
             self.base = self.rng.choice(((40000,), (1, 35001), (1300, 30), (2, 300, 70), (9, 1100), (600, 64)))
@@ -39,9 +41,10 @@ class Maker:
     def array(self, shape, dtype) -> np.ndarray:
         if dtype == np.bool_:
             return np.asarray(self.np.integers(0, 2, shape)).astype(np.bool_)
-        if dtype.kind == "i":
+        if not is_float(dtype):
             return np.asarray(self.np.integers(-6, 7, shape)).astype(dtype)
-        return np.asarray(self.np.standard_normal(shape) * 1.5).astype(dtype)
+        numbers = np.asarray(self.np.standard_normal(shape) * 1.5)
+        return np.asarray(bits_of(rounded(numbers, "bfloat16"), "bfloat16")) if dtype == BFLOAT16 else numbers.astype(dtype)
 
     def strided(self, shape, dtype) -> np.ndarray:
         """The same kind of array under strides: transposed, every second element, reversed, or broadcast."""
@@ -66,7 +69,8 @@ class Maker:
 
     def inputs(self) -> None:
         for i in range(self.rng.randint(2, 4)):
-            dtype = np.dtype(self.rng.choice(("float32",) * 6 + ("float64", "int32", "int64", "bool")) if i else "float32")
+            dtype = np.dtype(self.rng.choice((self.main,) * 6 + ("float32", "float64", "int32", "int64", "int8", "uint8", "bool"))
+                             if i else self.main)
             shape = self.base if i == 0 or self.rng.random() < 0.5 else self.narrowed()
             self.program.input(self.strided(shape, dtype))
             self.types.append((shape, dtype))
@@ -96,7 +100,7 @@ class Maker:
         return self.pick(fits)
 
     def unary(self) -> None:
-        v = self.pick(lambda s, d: d.kind == "f")
+        v = self.pick(lambda s, d: is_float(d))
         if v is not None:
             self.add(self.rng.choice(FLOAT_UNARY), v, shape=self.types[v][0], dtype=self.types[v][1])
 
@@ -108,7 +112,7 @@ class Maker:
         op = self.rng.choice(ARITHMETIC * 3 + COMPARE)
         out = np.bool_ if op in COMPARE else dtype
         if self.rng.random() < 0.3:
-            imm = self.rng.choice((2, -1, 3)) if dtype.kind == "i" else self.rng.choice((0.5, 2.0, -1.25, 3, 1e-3))
+            imm = self.rng.choice((2, -1, 3)) if not is_float(dtype) else self.rng.choice((0.5, 2.0, -1.25, 3, 1e-3))
             operands = (v, -1) if self.rng.random() < 0.6 else (-1, v)
             self.add(op, *operands, shape=shape, dtype=out, imms=(imm,))
             return
@@ -137,8 +141,8 @@ class Maker:
 
     def cast(self) -> None:
         v = self.pick(lambda s, d: True)
-        to = np.dtype(self.rng.choice(("float32", "float32", "float64", "int32", "bool")))
-        if self.types[v][1].kind == "f" and to.kind == "i":  # only values an integer can hold
+        to = np.dtype(self.rng.choice(("float32", "float32", "float64", "float16", BFLOAT16, "int32", "int8", "bool")))
+        if is_float(self.types[v][1]) and to.kind == "i":  # only values an integer can hold
             self.add("TANH", v, shape=self.types[v][0], dtype=self.types[v][1])
             v = len(self.types) - 1
             shape, dtype = self.types[v]
@@ -157,7 +161,7 @@ class Maker:
         shape, dtype = self.types[v]
         first = self.rng.randrange(len(shape))
         last = self.rng.choice((len(shape), self.rng.randint(first + 1, len(shape))))
-        op = self.rng.choice(("SUM", "MAX", "MIN", "MEAN") if dtype.kind == "f" else ("SUM", "MAX", "MIN"))
+        op = self.rng.choice(("SUM", "MAX", "MIN", "MEAN") if is_float(dtype) else ("SUM", "MAX", "MIN"))
         if op in ("MAX", "MIN") and 0 in shape[first:last]:
             op = "SUM"
         keep = self.rng.random() < 0.6
@@ -200,7 +204,7 @@ class Maker:
         return attrs, out
 
     def matmul(self) -> None:
-        v = self.pick(lambda s, d: len(s) >= 2 and d.kind == "f")
+        v = self.pick(lambda s, d: len(s) >= 2)
         if v is None:
             return
         shape, dtype = self.types[v]
@@ -301,7 +305,8 @@ class Maker:
         self.add("SUB", i + 1, i + 3, shape=(count,), dtype=kind)  # 7 i mod extent
         index = len(self.types) - 1
         if way == "ONE_HOT":
-            self.add(way, index, shape=(count, extent), dtype=np.float32, attrs=(extent,), imms=(1.0, 0.0))
+            kind = self.rng.choice((np.float32, np.float16, BFLOAT16))
+            self.add(way, index, shape=(count, extent), dtype=kind, attrs=(extent,), imms=(1.0, 0.0))
             return
         out = [*shape[:axis], count if way == "GATHER" else extent, *shape[axis + 1:]]
         self.add(way, v, index, shape=out, dtype=dtype, attrs=(axis,), own=way == "SCATTER_ADD")

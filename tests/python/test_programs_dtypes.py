@@ -56,14 +56,72 @@ def test_bfloat16_rounds_to_nearest_even():
 
 
 @pytest.mark.parametrize("source", [np.float64, np.int32, np.int64])
-def test_pairs_without_a_kernel_go_to_halves_through_float32(source):
+def test_casts_to_a_half_and_back(source):
     x = (array(100) * 100).astype(source)
     p = Program()
     h = p.op("CAST", p.input(x), dtype=F16)
     back = p.op("CAST", h, dtype=code(source))
     recorded, _ = run(p, [h, back])
-    assert same_bits(recorded.array(h), x.astype(np.float32).astype(np.float16))
-    assert same_bits(recorded.array(back), x.astype(np.float32).astype(np.float16).astype(source))
+    assert same_bits(recorded.array(h), x.astype(np.float16))
+    assert same_bits(recorded.array(back), x.astype(np.float16).astype(source))
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16])
+@pytest.mark.parametrize("shape, axes", [((3, 70), (1,)), ((700, 33), (0,)), ((2, 40000), (1,)), ((5, 300, 6), (1,)),
+                                         ((9, 20, 4), (0, 1, 2))])
+@pytest.mark.parametrize("op", ["SUM", "MEAN", "MAX", "MIN"])
+def test_reductions_of_halves_are_those_of_float32_rounded_once(op, shape, axes, dtype):
+    """In a tile, joined over tiles, over rows and over columns: the bits are those of the float32 reduction, cast."""
+    p = Program()
+    h = p.op("CAST", p.input(array(*shape)), dtype=dtype)
+    narrow = p.op(op, h, attrs=(0, *axes))
+    wide = p.op("CAST", p.op(op, p.op("CAST", h, dtype=F32), attrs=(0, *axes)), dtype=dtype)
+    recorded, _ = run(p, [narrow, wide])
+    assert same_bits(recorded.array(narrow), recorded.array(wide))
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16])
+def test_a_scattered_sum_of_halves_does_not_stagnate(dtype):
+    """Ten thousand ones into one place: in bfloat16 steps the sum would stop at 256."""
+    p = Program()
+    index = p.input(np.arange(10000, dtype=np.int64) % 4)
+    ones = p.op("FULL", shape=(10000, 3), dtype=dtype, imms=(1,))
+    total = p.op("SCATTER_ADD", ones, index, attrs=(0,), shape=(4, 3))
+    out = p.op("CAST", total, dtype=F32)
+    np.testing.assert_array_equal(result(p, out), np.full((4, 3), 2500 if dtype == F16 else 2496, np.float32))
+
+
+def test_an_immediate_is_rounded_to_a_half_once():
+    tie = 1 + 2.0 ** -11 + 2.0 ** -40  # as float32 a tie, which would go to 1
+    p = Program()
+    out = p.op("ADD", p.input(np.zeros(3, np.float16)), -1, imms=(tie,))
+    assert (result(p, out) == np.float16(1 + 2.0 ** -10)).all()
+
+
+# ---- integers and bool ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "bool"])
+def test_products_of_integers_and_bools_are_numpys(dtype):
+    """Integers wrap around, bools are or-ed; batches broadcast, either side transposed."""
+    rng = np.random.default_rng(2)
+    for ta in (0, 1):
+        for tb in (0, 1):
+            a, b = rng.integers(-100, 100, (2, 1, 9, 13)).astype(dtype), rng.integers(-100, 100, (3, 13, 5)).astype(dtype)
+            if dtype == "bool":
+                a, b = rng.random(a.shape) < 0.2, rng.random(b.shape) < 0.2
+            p = Program()
+            x, y = (np.ascontiguousarray(np.swapaxes(v, -1, -2)) if t else v for v, t in ((a, ta), (b, tb)))
+            out = p.op("MATMUL", p.input(x), p.input(y), attrs=(ta, tb))
+            assert same_bits(result(p, out), np.matmul(a, b))
+
+
+def test_whole_numbers_and_bools_have_roundings_and_magnitudes():
+    p = Program()
+    flag, small = p.input(np.array([True, False])), p.input(np.array([-128, 7], np.int8))
+    outs = [p.op(op, v) for v in (flag, small) for op in ("ABS", "FLOOR", "CEIL", "ROUND", "TRUNC")]
+    recorded, _ = run(p, outs)
+    assert [recorded.array(v).tolist() for v in outs] == [[True, False]] * 5 + [[-128, 7]] * 5
 
 
 def test_float16_moves_and_choices():

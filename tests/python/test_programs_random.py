@@ -10,7 +10,7 @@ from random_programs import random_program
 
 from dvm_core import _core
 
-SEEDS = range(240)
+SEEDS = range(300)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
