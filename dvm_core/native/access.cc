@@ -100,22 +100,22 @@ Dims broadcast_strides(const Dims& from, const Dims& strides, const Dims& to) {
 const Dims& space_of(const ProgramCode& code, const Resolved& r, int instr) {
   const Instr& in = code.instrs[static_cast<size_t>(instr)];
   if (is_reduction(in.op)) return shape_of(code, in.operands[0]);
+  if (in.op != Op::kRESHAPE) return in.shape;
   Access seen;
-  if (in.op == Op::kRESHAPE && !view_access(in, r.access[in.operands[0]], shape_of(code, in.operands[0]), &seen)) return shape_of(code, in.operands[0]);
-  return in.shape;
+  const Dims& source = shape_of(code, in.operands[0]);
+  return view_access(in, r.access[in.operands[0]], source, &seen) ? in.shape : source;
 }
 
 Access operand_access(const ProgramCode& code, const Resolved& r, int instr, size_t k) {
   const Instr& in = code.instrs[static_cast<size_t>(instr)];
   const int32_t value = in.operands[k];
   const Dims& shape = shape_of(code, value);
-  Access access = r.access[value];
+  const Access& access = r.access[value];
   if (op_info(in.op).cls == 'V') {
     Access seen;
     if (view_access(in, access, shape, &seen)) return seen;
   }
-  access.strides = broadcast_strides(shape, access.strides, space_of(code, r, instr));
-  return access;
+  return {access.root, access.offset, broadcast_strides(shape, access.strides, space_of(code, r, instr))};
 }
 
 Reduction reduction_of(const Instr& in, const Dims& operand) {

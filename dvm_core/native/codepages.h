@@ -1,10 +1,14 @@
-// Tile code in pages of its own: written once, then read-only.
+// Tile code in pages of its own: written once, then read-only. Small programs share the pages of a chunk; what is written there lifts the
+// protection of that chunk alone, writes, restores.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace dvm {
+
+class CodeChunk;
 
 class CodePages {
  public:
@@ -25,9 +29,14 @@ class CodePages {
   uint64_t operator[](size_t i) const { return words_[i]; }
 
  private:
-  void swap(CodePages& other) noexcept;
-  uint64_t* words_ = nullptr;
-  size_t count_ = 0, bytes_ = 0;
+  void swap(CodePages& other) noexcept {
+    std::swap(chunk_, other.chunk_);
+    std::swap(words_, other.words_);
+    std::swap(count_, other.count_);
+  }
+  CodeChunk* chunk_ = nullptr;
+  const uint64_t* words_ = nullptr;
+  size_t count_ = 0;
 };
 
 }  // namespace dvm

@@ -16,6 +16,11 @@ Encoder::Encoder(const EncodeInput& in, int area)
 AreaCode Encoder::run() {
   std::vector<size_t> first_ref;
   first_ref.reserve(area_.instrs.size());
+  refs_.reserve(2 * area_.instrs.size());
+  registers_.reserve(2 * area_.instrs.size());
+  results_.reserve(area_.instrs.size());
+  ops_.reserve(area_.instrs.size() + 2);
+  out_.slots.reserve(8);
   for (int i : area_.instrs) {
     first_ref.push_back(refs_.size());
     collect(i);
@@ -98,10 +103,11 @@ Encoder::Ref Encoder::literal(int i, DType dtype) {
 }
 
 Encoder::Ref Encoder::operand(int i, size_t k, int64_t scale) {
+  const int32_t value = code_.instrs[i].operands[k], root = access(value).root;
+  const DType dtype = dtype_of(code_, value);
+  if (made_here(root)) return {root - inputs_, -1};
+  if (is_immediate(root)) return literal(root - inputs_, dtype);
   const Access a = operand_access(code_, in_.fusing.resolved, i, k);
-  const DType dtype = dtype_of(code_, code_.instrs[i].operands[k]);
-  if (made_here(a.root)) return {a.root - inputs_, -1};
-  if (is_immediate(a.root)) return literal(a.root - inputs_, dtype);
   External e;
   e.root = a.root;
   e.offset = a.offset;

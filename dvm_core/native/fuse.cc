@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuts.h"
+#include "optable.h"
 
 namespace dvm {
 namespace {
@@ -92,7 +93,7 @@ class Fuser {
     const Instr& in = code_.instrs[i];
     const Dims& space = space_of(code_, f_.resolved, i);
     area.elements = space.size();
-    area.bounds.merge(space);
+    area.merge(space);
     area.instrs.push_back(i);
     if (is_reduction(in.op)) take_reduction(area, i, reduction_of(in, space));
   }
@@ -119,7 +120,7 @@ class Fuser {
     open(i, AreaKind::kCube, Cut::kMatMul);
     Area& area = f_.areas.back();
     const Dims& shape = code_.instrs[i].shape;
-    area.bounds.merge(shape);
+    area.merge(shape);
     area.cols = shape[shape.rank - 1];
     const Dims& a = shape_of(code_, code_.instrs[i].operands[0]);
     area.inner = a[a.rank - (code_.instrs[i].attrs[0] ? 2 : 1)];
@@ -140,7 +141,7 @@ class Fuser {
     const int64_t first_k = f_.areas[index].inner;
     if (n > kChainedColumns || (!area.rows_whole && k * (n + first_k) * item_size(DType::kF32) > kChainedBytes)) return Cut::kWide;
     if (const Cut cut = lies_in_tile(index, in.operands[0], f_.resolved.access[in.operands[0]], a, Extent::kFull); cut != Cut::kNone) return cut;
-    if (!area.bounds.merge(a)) return Cut::kSpace;
+    if (!area.merge(a)) return Cut::kSpace;
     area.rows_whole = true;
     area.instrs.push_back(i);
     f_.area_of[i] = index;
@@ -154,15 +155,13 @@ class Fuser {
     const Instr& in = code_.instrs[i];
     if (area.kind == AreaKind::kMove) return Cut::kMove;
     if (area.instrs.size() >= kLongestArea) return Cut::kFull;
-    Bounds merged = area.bounds;
     const Dims& space = space_of(code_, f_.resolved, i);
     if (is_reduction(in.op)) {
       if (space.size() != area.elements) return Cut::kSpace;
       const Reduction r = reduction_of(in, space);
       if (const Cut cut = reduction_fits(area, r); cut != Cut::kNone) return cut;
       if (const Cut cut = operand_fits(index, i, 0, space, Extent::kFull); cut != Cut::kNone) return cut;
-      if (!merged.merge(space)) return Cut::kSpace;
-      area.bounds = merged;
+      if (!area.merge(space)) return Cut::kSpace;
       area.instrs.push_back(i);
       take_reduction(area, i, r);
       f_.area_of[i] = index;
@@ -177,8 +176,7 @@ class Fuser {
     for (size_t k = 0; k < in.operands.size(); ++k)
       if (in.operands[k] >= 0)
         if (const Cut cut = operand_fits(index, i, k, space, extent); cut != Cut::kNone) return cut;
-    if (!merged.merge(space, extent == Extent::kRow ? area.cols : 1)) return Cut::kSpace;
-    area.bounds = merged;
+    if (!area.merge(space, extent == Extent::kRow ? area.cols : 1)) return Cut::kSpace;
     area.instrs.push_back(i);
     f_.area_of[i] = index;
     f_.extent[i] = extent;
@@ -207,6 +205,10 @@ class Fuser {
   Cut operand_fits(int index, int i, size_t k, const Dims& shape, Extent result) const {
     const int32_t value = code_.instrs[i].operands[k];
     if (producer_area(value) != index) return Cut::kNone;
+    // Most often the operand is as it was made.
+    if (result == Extent::kFull && extent_of(value) == Extent::kFull && f_.resolved.access[value].root == value && shape_of(code_, value) == shape &&
+        op_info(code_.instrs[i].op).cls != 'V')
+      return Cut::kNone;
     return lies_in_tile(index, value, operand_access(code_, f_.resolved, i, k), shape, result);
   }
 
@@ -280,6 +282,14 @@ class Fuser {
 };
 
 }  // namespace
+
+bool Area::merge(const Dims& shape, int64_t scale) {
+  if (merged && merged_scale == scale && *merged == shape) return true;
+  if (!bounds.merge(shape, scale)) return false;
+  merged = &shape;
+  merged_scale = scale;
+  return true;
+}
 
 bool Bounds::merge(const Dims& shape, int64_t scale) {
   int64_t own[kMaxRank];

@@ -37,12 +37,17 @@ struct Area {
   std::vector<int> instrs;
   int64_t elements = 0;    // of the iteration space
   Bounds bounds;
+  const Dims* merged = nullptr;  // the shape that was merged last, and its scale
+  int64_t merged_scale = 0;
   int64_t inner = 0;       // of its first product: terms of a sum
   int64_t cols = 0;        // elements of a row; 0: nothing depends on rows
   int64_t block_axis = 0;  // column reductions: rows that are reduced together; 0: none
   bool rows_whole = false; // a tile must hold whole rows (it has per-row results)
   bool row_joins = false;  // rows are longer than a tile: row reductions are joined after the tiles
   std::string cut;         // why it ended
+
+  // Adds the boundaries of a shape of the program, as Bounds::merge does; the same shape again costs a comparison.
+  bool merge(const Dims& shape, int64_t scale = 1);
 };
 
 struct Fusing {

@@ -35,9 +35,11 @@ void* map_pages(size_t bytes, size_t) {
 }
 void unmap_pages(void* pages, size_t) noexcept { VirtualFree(pages, 0, MEM_RELEASE); }
 void advise_huge(void*, size_t) noexcept {}
-void make_read_only(void* pages, size_t bytes) {
+void protect_pages(void* pages, size_t bytes, Protection allowed) {
+  constexpr DWORD flags[] = {PAGE_NOACCESS, PAGE_READONLY, PAGE_READWRITE};
   DWORD old;
-  if (!VirtualProtect(pages, bytes, PAGE_READONLY, &old)) throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), "VirtualProtect");
+  if (!VirtualProtect(pages, bytes, flags[static_cast<int>(allowed)], &old))
+    throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), "VirtualProtect");
 }
 
 #else
@@ -71,8 +73,9 @@ void advise_huge(void* pages, size_t bytes) noexcept {
 #endif
 }
 
-void make_read_only(void* pages, size_t bytes) {
-  if (mprotect(pages, round_up(bytes, page_size()), PROT_READ) != 0) throw std::system_error(errno, std::generic_category(), "mprotect");
+void protect_pages(void* pages, size_t bytes, Protection allowed) {
+  constexpr int flags[] = {PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE};
+  if (mprotect(pages, round_up(bytes, page_size()), flags[static_cast<int>(allowed)]) != 0) throw std::system_error(errno, std::generic_category(), "mprotect");
 }
 
 #endif

@@ -11,7 +11,8 @@ void* map_pages(size_t bytes, size_t align = 0);
 void unmap_pages(void* pages, size_t bytes) noexcept;
 // Asks for huge pages behind the range; a refusal is no error.
 void advise_huge(void* pages, size_t bytes) noexcept;
-// Whole pages. Throws std::system_error.
-void make_read_only(void* pages, size_t bytes);
+enum class Protection { kNone, kRead, kWrite };
+// What may be done with whole pages from now on. Throws std::system_error.
+void protect_pages(void* pages, size_t bytes, Protection allowed);
 
 }  // namespace dvm

@@ -23,6 +23,7 @@ int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
 }  // namespace
 
 TileSpace::TileSpace(const Area& area) : axes_(area.bounds.count) {
+  externals.reserve(8);
   int64_t before = 1;
   for (int k = 0; k < axes_; ++k) {
     extent_[k] = area.bounds.at[k] / before;
