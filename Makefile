@@ -59,8 +59,8 @@ $(VSIX): $(STAMPS)/node $(TYPESCRIPT) $(filter adapter/%,$(MODULES)) package.jso
 test: setup $(STAMPS)/extension $(STAMPS)/vscode $(VSIX) ## the set-up and every test
 	@$(MAKE) -k test-python test-protocol test-extension test-vscode
 
-test-python: setup ## unit and property tests
-	$(PY) -m pytest $(WORKERS) --dist loadfile tests/python
+test-python: setup ## unit, property and conformance tests
+	$(PY) -m pytest $(WORKERS) --dist loadfile tests/python tests/conformance
 
 test-protocol: setup ## the debug adapter over real DAP
 	$(PY) -m pytest $(WORKERS) --dist worksteal tests/protocol

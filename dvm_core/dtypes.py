@@ -61,6 +61,8 @@ TABLE = (
 )
 # fmt: on
 BY_CODE = {dtype.code: dtype for dtype in TABLE}
+for _dtype in TABLE:
+    setattr(DataType, _dtype.name, _dtype)  # DataType.float32 is dvm.float32
 float32, float16, bfloat16, float64, bool_, int8, uint8, int32, int64 = TABLE
 
 _NAMES = {spelling: dtype for dtype in TABLE for spelling in (dtype.name, dtype.short, dtype.das)}

@@ -20,7 +20,8 @@ import numpy as np
 from .. import _core
 from ..errors import ArgumentError
 from . import capture, reloadable
-from .builder_kernel import Kernel, as_array
+from .builder_arrays import as_array
+from .builder_kernel import Kernel
 from .builder_lower import Lowering
 from .builder_objects import IntArrayRef, NDObject, ScalarRef, fail, numbers
 
@@ -41,9 +42,9 @@ class _Indexed(Kernel):
         """Argument `index` as a tensor."""
         return self._bound(index, super()._load("Load", numbers(shape), dtype))
 
-    def view_load(self, index: int, shape: Any, stride: Any, dtype: Any) -> NDObject:  # type: ignore[override]
+    def view_load(self, index: int, shape: Any, stride: Any, *rest: Any) -> NDObject:  # type: ignore[override]
         """Argument `index` read with strides."""
-        return self._bound(index, super().view_load(shape, stride, dtype))
+        return self._bound(index, super().view_load(shape, stride, *rest))
 
     def scalar(self, index: int, dtype: Any = None) -> ScalarRef:  # type: ignore[override]
         """Argument `index` as a number."""
@@ -82,13 +83,6 @@ class _Declared(Kernel):
     def arguments(self) -> int:
         return len(self.bindings)
 
-    def view_load(self, shape: Any, stride: Any, *rest: Any) -> NDObject:  # type: ignore[override]
-        """An input read with strides, from an optional offset (in elements)."""
-        offset, dtype = rest if len(rest) == 2 else (0, *rest)
-        node = super().view_load(shape, stride, dtype)
-        node.attrs["fixed_offset"] = offset
-        return node
-
     def _load(self, op: str, shape: Any, dtype: Any, **attrs: Any) -> NDObject:
         return self._bound(super()._load(op, shape, dtype, **attrs))
 
@@ -97,6 +91,10 @@ class _Declared(Kernel):
 
     def int_array(self) -> IntArrayRef:
         return self._bound(super().int_array())
+
+    def set_load_bind(self, load: NDObject, store: NDObject) -> None:
+        super().set_load_bind(load, store)
+        self.bindings = list(enumerate(target for _, target in self.bindings if target is not load))  # no argument any more
 
     def _bound(self, target: Any) -> Any:
         self.bindings.append((len(self.bindings), target))
@@ -184,7 +182,7 @@ class KernelFunction:
         for index, target in kobj.bindings:
             if isinstance(target, NDObject):
                 arrays.setdefault(index, as_array(args[index]))
-                kobj.input(target, arrays[index], target.attrs.get("fixed_offset", 0))
+                kobj.input(target, arrays[index])
             else:
                 target.update(args[index])
         kobj._targets = {store.id: array for store, array in zip(self.returned, targets, strict=False)}

@@ -1,4 +1,4 @@
-"""Loads and stores of a kernel body, and the hints DVM takes that change nothing here."""
+"""Loads and stores of a kernel body."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _core
 from ..dtypes import usable
-from ..errors import ArgumentError, UnsupportedError, where
+from ..errors import ArgumentError, where
 from .builder_objects import IntArrayRef, NDObject, ScalarRef, fail, now, numbers
 from .builder_rules import tensor_of
 from .builder_shapes import Shaped
@@ -17,14 +17,20 @@ class Ends(Shaped):
     """Mixed into Kernel: where tensors come from and where they go."""
 
     stores: list[NDObject]
+    flags: frozenset[str]
+    _symbolic: list[NDObject]
 
     def load(self, shape: Any, dtype: Any) -> NDObject:
         """A contiguous input. -1 is a dimension that may differ from run to run."""
         return self._load("Load", numbers(shape), dtype)
 
-    def view_load(self, shape: Any, stride: Any, dtype: Any) -> NDObject:
-        """An input read with strides (in elements): 0 repeats, swapped strides transpose."""
-        return self._load("ViewLoad", numbers(shape), dtype, stride=numbers(stride))
+    def view_load(self, shape: Any, stride: Any, *rest: Any) -> NDObject:
+        """An input read with strides (in elements): 0 repeats, swapped strides transpose. rest: dtype, or offset and dtype."""
+        if len(rest) not in (1, 2):
+            given = f"{2 + len(rest)} arguments"
+            raise fail(ArgumentError, f"takes shape, stride, [offset,] dtype, got {given}", _core.user_place(), op="ViewLoad")
+        declared = rest[0] if len(rest) == 2 else 0
+        return self._load("ViewLoad", numbers(shape), rest[-1], stride=numbers(stride), offset=0, declared=declared)
 
     def global_access(self, shape: Any, dtype: Any) -> NDObject:
         """An input that another load takes as its index."""
@@ -72,6 +78,8 @@ class Ends(Shaped):
         node = self._node(op, (), usable(dtype, op=op, file=file, line=line), place, shape=shape, **attrs)
         if not isinstance(shape, IntArrayRef) and all(dim >= 0 for dim in shape):
             node.dims = shape
+        elif not isinstance(shape, IntArrayRef) and (min(shape) < -1 or "priv1" in self.flags):
+            self._symbolic.append(node)
         return node
 
     # ---- stores --------------------------------------------------------------------------------
@@ -90,7 +98,11 @@ class Ends(Shaped):
 
     def pad_store(self, x: NDObject, pad: Any) -> NDObject:
         """An output whose last axis is `pad` zeros longer (or each axis by a list)."""
-        return self._store("Store", self._shaped("Pad", x, pad=pad if isinstance(pad, int) else numbers(pad)))
+        return self._store("Store", self.stage_pad_store(x, pad))
+
+    def stage_pad_store(self, x: NDObject, pad: Any) -> NDObject:
+        """x with zeros behind, for a later stage (a spelling of 2024)."""
+        return self._shaped("Pad", x, pad=pad if isinstance(pad, int) else numbers(pad))
 
     def concat_store(self, inputs: Sequence[NDObject], dim: int) -> NDObject:
         """Several tensors side by side as one output."""
@@ -101,20 +113,3 @@ class Ends(Shaped):
         node = self._node(op, (tensor_of(x, op, place),), x.dtype_, place, earlier=[store.id for store in self.stores], **attrs)
         self.stores.append(node)
         return node
-
-    # ---- hints: fusing, splitting and stages are found at each run --------------------------------------------------
-
-    def _hint(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted for scripts written for DVM; without effect here."""
-
-    spec_next = parallel_add = p_next = seq_add = tile = _hint
-    set_store_inplace = set_store_temp = set_load_bind = clear_store_memory = _hint
-
-    @staticmethod
-    def _switch(*args: Any, **kwargs: Any) -> None:
-        """Accepted for scripts written for DVM; results here never depend on it."""
-
-    set_deterministic = set_determ = set_online_tuning = set_lazy_tuning = set_vf_fusion = set_cube_store_type = _switch
-
-    def clone(self, *args: Any) -> Any:
-        raise UnsupportedError("clone is not part of this version; build the kernel by a function and call it twice")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ..dtypes import float32
 from ..errors import ArgumentError, ShapeError, convert
 from ..msbc.layout import CODES as OP
 from .builder_objects import NDObject, fail, now
+from .builder_rules import encode_now
 
 ELEMENTWISE = {
     "Sqrt": "SQRT",
@@ -94,12 +94,8 @@ def _elementwise(run: Lowering, node: NDObject) -> int:
         else:
             operands.append(-1)
             tensor = next(other for other in node.operands if isinstance(other, NDObject))
-            imms.append(_immediate(now(item), tensor.dtype_.kind))
+            imms.append(encode_now(item, tensor.dtype_, node.op, node.place))
     return run.op(node, ELEMENTWISE[node.op], tuple(operands), imms=tuple(imms))
-
-
-def _immediate(value: Any, kind: str) -> float | int:
-    return float(value) if kind == "f" else int(value)
 
 
 def _load(run: Lowering, node: NDObject) -> int:
@@ -109,7 +105,7 @@ def _load(run: Lowering, node: NDObject) -> int:
         strides = None if array.flags.c_contiguous else tuple(step // array.itemsize for step in array.strides)
         return run.graph.input(array.ctypes.data, array.shape, node.dtype_.code, strides, array)
     shape, stride = tuple(now(node.attrs["shape"])), tuple(now(stride))
-    offset = int(now(node.attrs.get("offset", 0)))
+    offset = node.attrs["offset"] + node.attrs["declared"]
     last = offset + sum(step * (dim - 1) for step, dim in zip(stride, shape, strict=True) if dim > 1)
     if 0 not in shape and (len(shape) != len(stride) or min(stride, default=0) < 0 or offset < 0 or last >= array.size):
         raise fail(
@@ -123,7 +119,7 @@ def _load(run: Lowering, node: NDObject) -> int:
 
 def _full(run: Lowering, node: NDObject) -> int:
     shape = tuple(now(node.attrs["shape"]))
-    return run.op(node, "FULL", (), shape=shape, imms=(_immediate(now(node.operands[0]), node.dtype_.kind),))
+    return run.op(node, "FULL", (), shape=shape, imms=(encode_now(node.operands[0], node.dtype_, node.op, node.place),))
 
 
 def _full_like(run: Lowering, node: NDObject) -> int:
@@ -224,7 +220,7 @@ def _gather(run: Lowering, node: NDObject) -> int:
 def _one_hot(run: Lowering, node: NDObject) -> int:
     rank = len(run.shape(node.operands[0])) + 1
     axis = _axis(node.attrs["axis"], rank, node)
-    imms = tuple(_immediate(now(value), node.dtype_.kind) for value in node.attrs["imms"])
+    imms = tuple(encode_now(value, node.dtype_, node.op, node.place) for value in node.attrs["imms"])
     result = run.op(node, "ONE_HOT", (run.value(node.operands[0]),), (node.attrs["depth"],), imms=imms, last=axis == rank - 1)
     if axis == rank - 1:
         return result

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from .. import _core
-from ..dtypes import bool_, float32, usable
+from ..dtypes import bool_, float32, int64, uint8, usable
 from ..errors import ArgumentError, where
 from .builder_objects import NDObject, fail, numbers
-from .builder_rules import Operand, Rules, Scalar, encode, tensor_of
+from .builder_rules import Operand, Rules, Scalar, encode, taken, tensor_of
 
 # The spellings of binary() and unary(): DVM's names -> our method
 OLD_NAMES = {
@@ -51,33 +51,33 @@ class Elementwise(Rules):
     """Mixed into Kernel: ops on single elements, and the older spellings of all ops."""
 
     def sqrt(self, x: NDObject) -> NDObject:
-        return self._float_unary("Sqrt", x)
+        return self._unary("Sqrt", x)
 
     def abs(self, x: NDObject) -> NDObject:
         return self._unary("Abs", x)
 
     def log(self, x: NDObject) -> NDObject:
-        return self._float_unary("Log", x)
+        return self._unary("Log", x)
 
     def exp(self, x: NDObject) -> NDObject:
-        return self._float_unary("Exp", x)
+        return self._unary("Exp", x)
 
     def round(self, x: NDObject) -> NDObject:
         """To the nearest integer, halves to even."""
-        return self._float_unary("Round", x)
+        return self._unary("Round", x)
 
     def floor(self, x: NDObject) -> NDObject:
-        return self._float_unary("Floor", x)
+        return self._unary("Floor", x)
 
     def ceil(self, x: NDObject) -> NDObject:
-        return self._float_unary("Ceil", x)
+        return self._unary("Ceil", x)
 
     def trunc(self, x: NDObject) -> NDObject:
-        return self._float_unary("Trunc", x)
+        return self._unary("Trunc", x)
 
     def isfinite(self, x: NDObject) -> NDObject:
         """bool: neither NaN nor infinite."""
-        return self._float_unary("IsFinite", x, bool_)
+        return self._unary("IsFinite", x, bool_)
 
     def copy(self, x: NDObject) -> NDObject:
         return self._unary("Copy", x)
@@ -95,9 +95,9 @@ class Elementwise(Rules):
 
     def sub(self, a: Operand, b: Operand) -> NDObject:
         """a - b; with a number on one side it becomes an addition, as in DVM: x + (-s), x * (-1) + s."""
-        if isinstance(b, (int, float)):
+        if isinstance(b, (int, float)) and _negates(b, a):
             return self._binary("Add", a, -b)
-        if isinstance(a, (int, float)):
+        if isinstance(a, (int, float)) and isinstance(b, NDObject) and b.dtype_ not in (int64, uint8):  # no product, no -1
             return self._binary("Add", self._binary("Mul", b, -1), a)
         return self._binary("Sub", a, b)
 
@@ -105,7 +105,7 @@ class Elementwise(Rules):
         return self._binary("Mul", a, b)
 
     def div(self, a: Operand, b: Operand) -> NDObject:
-        """a / b; of integers the floor."""
+        """a / b, of floats."""
         return self._binary("Div", a, b)
 
     def maximum(self, a: Operand, b: Operand) -> NDObject:
@@ -183,7 +183,7 @@ class Elementwise(Rules):
     def _logical(self, op: str, a: NDObject, b: NDObject) -> NDObject:
         # Of numbers: 1 where both (either) are not zero, in their own dtype.
         place = _core.user_place()
-        dtype = self._same_dtype(op, [tensor_of(a, op, place), tensor_of(b, op, place)], place)
+        dtype = self._same_dtype(op, [taken(a, op, place), tensor_of(b, op, place)], place)
         if dtype is bool_:
             return self._node(op, (a, b), bool_, place)
         result = self._node(op, [self._node("Cast", (side,), bool_, place) for side in (a, b)], bool_, place)
@@ -194,6 +194,7 @@ class Elementwise(Rules):
         if exponent == 0:
             return self._node("FullLike", (x,), x.dtype_, place, value=encode(1, x.dtype_, "Power", place))
         if exponent < 0:
+            taken(x, "Div", place)
             return self.reciprocal(self._whole_power(x, -exponent))
         if exponent == 1:
             return self.copy(x)
@@ -227,3 +228,9 @@ class Elementwise(Rules):
         if op not in OLD_NAMES:
             raise fail(ArgumentError, f"there is no op {op!r}; there are {', '.join(OLD_NAMES)}", _core.user_place())
         return OLD_NAMES[op]
+
+
+def _negates(number: float | int, tensor: Any) -> bool:
+    # -number is a number of the tensor's dtype: not of uint8, and not for the least integer
+    dtype = tensor.dtype_ if isinstance(tensor, NDObject) else float32
+    return dtype.kind == "f" or dtype is not uint8 and number != -(1 << 8 * dtype.itemsize - 1)

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
-from ..dtypes import DataType, bool_, float32, float64
+from ..dtypes import DataType, bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
 from ..errors import ArgumentError, DtypeError, UnsupportedError
-from .builder_objects import IntArrayRef, NDObject, ScalarRef, fail
+from .builder_objects import IntArrayRef, NDObject, ScalarRef, fail, now
 
 Scalar = float | int | ScalarRef
 Operand = NDObject | Scalar
 
 COMPARES = ("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual")
-FLOATS = (float32, float64)
+FLOATS = (float32, float16, bfloat16, float64)
+_EXTRA = (float64, int8, uint8)  # not DVM's; no rule of DVM's speaks of them
+_NUMBERS = (float32, float16, bfloat16, int32, *_EXTRA)
+
+# What each op takes, as DVM has it. Its release build computes something for the rest and says nothing.
+TAKES: dict[str, tuple[DataType, ...]] = {
+    **dict.fromkeys(("Sqrt", "Log", "Exp", "Round", "Floor", "Ceil", "Trunc", "IsFinite", "Div", "Power", "MatMul"), FLOATS),
+    **dict.fromkeys(("Mul", "Maximum", "Minimum", "Abs"), _NUMBERS),
+    **dict.fromkeys(("Add", "Sub"), (*_NUMBERS, int64)),
+    **dict.fromkeys(("LogicalAnd", "LogicalOr"), (bool_, float32, float16, *_EXTRA)),
+    "sum": (float32, float64),
+    **dict.fromkeys(("max", "min"), (float32, float16, float64)),
+    "ElementAny": (float32,),
+    "OneHot": (int32,),
+}
 
 
 class Rules:
     """Base of the mixins of Kernel: how a node is added, and what must hold for it."""
 
+    kind: str
     nodes: list[NDObject]
     cast: Callable[[NDObject, Any], NDObject]
     _reduce: Callable[[str, NDObject, Any, bool], NDObject]
@@ -31,12 +47,7 @@ class Rules:
 
     def _unary(self, op: str, x: NDObject, dtype: DataType | None = None) -> NDObject:
         place = _core.user_place()
-        return self._node(op, (tensor_of(x, op, place),), dtype or x.dtype_, place)
-
-    def _float_unary(self, op: str, x: NDObject, dtype: DataType | None = None) -> NDObject:
-        if tensor_of(x, op).dtype_ not in FLOATS:
-            raise fail(DtypeError, f"takes floats, got {x.dtype_}; cast it to float32 first", _core.user_place(), x, op=op)
-        return self._unary(op, x, dtype)
+        return self._node(op, (taken(x, op, place),), dtype or x.dtype_, place)
 
     def _binary(self, op: str, a: Operand, b: Operand) -> NDObject:
         place = _core.user_place()
@@ -44,6 +55,7 @@ class Rules:
         if not tensors:
             raise fail(ArgumentError, f"one side must be a tensor, got {a!r} and {b!r}", place, op=op)
         dtype = self._same_dtype(op, tensors, place)
+        taken(tensors[0], op, place)
         sides = [item if isinstance(item, NDObject) else encode(item, dtype, op, place) for item in (a, b)]
         return self._node(op, sides, bool_ if op in COMPARES else dtype, place)
 
@@ -79,6 +91,21 @@ def tensor_of(x: Any, op: str, place: int | None = None) -> NDObject:
     return x
 
 
+def taken(x: Any, op: str, place: int, rule: str = "") -> NDObject:
+    """x, if it is a tensor of a dtype that the op (or the rule of that name) takes."""
+    allowed = TAKES.get(rule or op)
+    if allowed is None or tensor_of(x, op, place).dtype_ in allowed:
+        return tensor_of(x, op, place)
+    what = f"{rule} " if rule else ""
+    raise fail(
+        DtypeError,
+        f"{what}takes {', '.join(str(dtype) for dtype in allowed)}, got {x.dtype_}; cast it first, for instance k.cast(x, {allowed[0]!r})",
+        place,
+        x,
+        op=op,
+    )
+
+
 def encode(value: Any, dtype: DataType, op: str, place: int) -> Scalar:
     """A number as the tensor's dtype holds it. ScalarRefs are encoded at the call."""
     if isinstance(value, ScalarRef):
@@ -93,6 +120,15 @@ def encode(value: Any, dtype: DataType, op: str, place: int) -> Scalar:
         return float(value)
     if dtype.kind == "b":
         return int(value != 0)
-    if int(value) != value:
+    bits, signed = 8 * dtype.itemsize, dtype is not uint8
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    if not (math.isfinite(value) and int(value) == value and least <= value <= most):
         raise fail(DtypeError, f"the number {value!r} does not fit a tensor of {dtype}; cast the tensor to float32 first", place, op=op)
     return int(value)
+
+
+def encode_now(value: Any, dtype: DataType, op: str, place: int) -> float | int:
+    """As `encode`, with what a ScalarRef is at this call."""
+    number = encode(now(value), dtype, op, place)
+    assert isinstance(number, (int, float))
+    return number

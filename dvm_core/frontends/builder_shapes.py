@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from ..dtypes import float32, int32, int64, usable
-from ..errors import ArgumentError, DtypeError, where
+from ..dtypes import float32, usable
+from ..errors import ArgumentError, where
 from .builder_objects import NDObject, ScalarRef, fail, numbers
-from .builder_rules import FLOATS, Rules, Scalar, encode, tensor_of
+from .builder_rules import Rules, Scalar, encode, taken
 
 
 class Shaped(Rules):
@@ -30,26 +30,22 @@ class Shaped(Rules):
     def element_any(self, x: NDObject) -> NDObject:
         """float32 of shape [1]: 1 if any element is not zero."""
         place = _core.user_place()
-        if tensor_of(x, "ElementAny", place).dtype_ is not float32:
-            raise fail(DtypeError, f"takes float32, got {x.dtype_}; cast it first", place, x, op="ElementAny")
-        return self._node("ElementAny", (x,), float32, place)
+        return self._node("ElementAny", (taken(x, "ElementAny", place),), float32, place)
 
     def matmul(self, lhs: NDObject, rhs: NDObject, trans_a: bool = False, trans_b: bool = False, bias: NDObject | None = None) -> NDObject:
         """lhs @ rhs over the last two axes, batches broadcast, plus an optional bias."""
         place = _core.user_place()
         dtype = self._same_dtype("MatMul", [lhs, rhs, *([bias] if bias is not None else [])], place)
-        if dtype not in FLOATS:
-            raise fail(DtypeError, f"takes floats, got {dtype}; cast both operands first", place, lhs, rhs, op="MatMul")
+        taken(lhs, "MatMul", place)
+        if self.kind == "mix" and any(node.op == "MatMul" for node in self.nodes):
+            raise fail(ArgumentError, "only one cube op in mix-kernel; a split kernel takes any number", place, lhs, rhs, op="MatMul")
         result = self._node("MatMul", (lhs, rhs), dtype, place, trans_a=bool(trans_a), trans_b=bool(trans_b))
         return result if bias is None else self._node("Add", (result, bias), dtype, place)
 
     def _reduce(self, kind: str, x: NDObject, dims: Any, keepdims: bool) -> NDObject:
         place = _core.user_place()
-        if kind == "sum" and tensor_of(x, "Reduce", place).dtype_ not in FLOATS:
-            raise fail(DtypeError, f"sum takes float32, got {x.dtype_}; cast it to float32 first", place, x, op="Reduce")
-        return self._node(
-            "Reduce", (tensor_of(x, "Reduce", place),), x.dtype_, place, kind=kind, dims=numbers(dims), keepdims=bool(keepdims)
-        )
+        operands = (taken(x, "Reduce", place, rule=kind),)
+        return self._node("Reduce", operands, x.dtype_, place, kind=kind, dims=numbers(dims), keepdims=bool(keepdims))
 
     # ---- shape and movement --------------------------------------------------------------------------------
 
@@ -88,12 +84,11 @@ class Shaped(Rules):
         return [self._shaped("DimSlice", x, dim=dim, begin=i * split_size, end=(i + 1) * split_size) for i in range(split_num)]
 
     def one_hot(self, indices: NDObject, depth: int, axis: int = -1, on: Scalar = 1, off: Scalar = 0, dtype: Any = float32) -> NDObject:
-        """`on` where the index is, else `off`, along a new axis of extent `depth`. Indices int32 (or int64)."""
+        """`on` where the index is, else `off`, along a new axis of extent `depth`. Indices int32."""
         place = _core.user_place()
         file, line = where(place)
         wanted = usable(dtype, op="OneHot", file=file, line=line)
-        if tensor_of(indices, "OneHot", place).dtype_ not in (int32, int64):
-            raise fail(DtypeError, f"indices must be int32, got {indices.dtype_}; cast them first", place, indices, op="OneHot")
+        taken(indices, "OneHot", place)
         imms = tuple(encode(value, wanted, "OneHot", place) for value in (on, off))
         return self._node("OneHot", (indices,), wanted, place, depth=int(depth), axis=int(axis), imms=imms)
 

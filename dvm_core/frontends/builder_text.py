@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from .. import graphtext
@@ -35,11 +36,6 @@ _IN_ORDER = {"Reduce": ("dims", "keepdims", "kind"), "Load": (), "MatMul": ("tra
 _KEYED = {"MatMul", "OneHot", "GatherLoad", "Concat"}
 
 
-def dump(kernel: Kernel) -> str:
-    """Before a run the graph as built; after it every area of the program, with dimensions from the lowest axis."""
-    return graph(kernel) if kernel.launch is None else fused(kernel)
-
-
 def graph(kernel: Kernel) -> str:
     """`rgraph.split() { ... }`: the nodes in the order they were built, dimensions highest axis first."""
     lines = [f"rgraph.{kernel.kind}() {{"]
@@ -52,9 +48,10 @@ def graph(kernel: Kernel) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def fused(kernel: Kernel) -> str:
-    """`vgraph(tile_num=N) { ... }` for each area of the last run; several are stages."""
-    program = kernel.program()
+def fused(program: Any) -> str:
+    """`vgraph(tile_num=N) { ... }` for each area of a program's last launch; several are stages."""
+    if program is None:
+        return "vgraph(tile_num=0) {\n}\n"
     code = Code.of(program)
     blocks = []
     for area in program.areas:
@@ -69,10 +66,9 @@ def fused(kernel: Kernel) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def das(kernel: Kernel) -> str:
-    """Tile code of every area of the last run."""
-    program = kernel.program()
-    areas = program.areas
+def das(program: Any) -> str:
+    """Tile code of every area of a program's last launch."""
+    areas = program.areas if program is not None else []
     if not areas:
         return "vmain.idle() {}\n"
     lines = []
@@ -80,6 +76,13 @@ def das(kernel: Kernel) -> str:
         lines.append(f"// target=cpu, block_dim={min(Device.core_num(), max(area.tiles, 1))}, area={area.index}, kind={area.kind}")
         lines += [text.rstrip() for text in program.tile_text(area.index).splitlines()]
     return "\n".join(lines) + "\n"
+
+
+def peaks(program: Any) -> str:
+    """Bytes of local memory each area of a program takes for a tile."""
+    areas = program.areas if program is not None else []
+    found = [(area.index, re.search(r"\bub=(\d+)", program.tile_text(area.index))) for area in areas]
+    return "".join(f"area {index}: peak live {match.group(1) if match else 0} bytes of UB\n" for index, match in found)
 
 
 def _tensor(node: NDObject) -> str:

@@ -272,7 +272,7 @@ def test_what_a_body_does_wrong():
     def communication():
         dvm.kernel(lambda k, x: k.store(k.allreduce("sum", k.load(x, "float32"))))  # communication
 
-    raised(dvm.DtypeError, "sum takes float32, got int32", integer_sum, "# integer sum")
+    raised(dvm.DtypeError, "sum takes float32, float64, got int32", integer_sum, "# integer sum")
     raised(dvm.DtypeError, "0.5 does not fit a tensor of int32", fraction, "# fraction")
     raised(dvm.ArgumentError, "one side must be a tensor", two_numbers, "# two numbers")
     raised(dvm.DtypeError, "'float31' is no dtype", no_dtype, "# no dtype")
