@@ -22,6 +22,8 @@ _DUMP_NAMES = {
     "IS_FINITE": "IsFinite",
     "ONE_HOT": "OneHot",
     "SCATTER_ADD": "ScatterAdd",
+    "CONV2D": "Conv2D",
+    "CONV2D_WEIGHT": "Conv2DWeight",
 }
 
 

@@ -40,7 +40,7 @@ def _cause(letter: str, operand: Tensor, index: tuple[int, ...], rank: int, numb
         return ""
     if letter in "UBT" and letter:
         return f"{operand.name} = {values.texts(_broadcast(array, index), operand.dtype, 0, 1)[0]}"
-    if letter == "M":
+    if letter == "M" and len(attrs) == 2:  # a convolution has more
         transposed = bool(attrs[number]) if len(attrs) > number else False
         position = index[-2] if number == 0 else index[-1]
         axis = array.ndim - (2 if (number == 0) != transposed else 1)

@@ -104,6 +104,17 @@ class Emitter:
     def matmul(self, a: int, b: int, transpose_a: bool = False, transpose_b: bool = False) -> int:
         return self.op(CODE["MATMUL"], (a, b), (int(transpose_a), int(transpose_b)))
 
+    def conv2d(self, a: int, weight: int, attrs: tuple[int, ...], shape: tuple[int, ...]) -> int:
+        """attrs: stride, before, dilation, gap (y and x each), groups."""
+        return self.op(CODE["CONV2D"], (a, weight), attrs, shape)
+
+    def conv2d_weight(self, a: int, g: int, attrs: tuple[int, ...], shape: tuple[int, ...]) -> int:
+        return self.op(CODE["CONV2D_WEIGHT"], (a, g), attrs, shape)
+
+    def pool(self, name: str, operands: tuple[int, ...], attrs: tuple[int, ...], shape: tuple[int, ...]) -> int:
+        """MAX_POOL2D or AVG_POOL2D, or one of their gradients."""
+        return self.op(CODE[name], operands, attrs, shape)
+
     def reshape(self, a: int, shape: tuple[int, ...]) -> int:
         return self.op(CODE["RESHAPE"], (a,), shape=shape)
 

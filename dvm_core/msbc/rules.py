@@ -38,6 +38,21 @@ _LOGICAL = _op("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT")
 _AXIS = _op("CONCAT", "GATHER", "SCATTER_ADD", "IOTA")
 _STEPS = _op("SLICE", "UNSLICE")
 _INDEXED = _op("GATHER", "SCATTER_ADD")
+_MATMUL = _op("MATMUL")
+
+# Instructions with a fixed number of attributes on rank 4: the least and largest value of each.
+_STEP, _BEFORE = (1, 1 << 20), (-(1 << 52), 1 << 52)
+_POOL = (_STEP, _STEP, _STEP, _STEP, _BEFORE, _BEFORE)
+_LIMITS = {
+    **dict.fromkeys(("CONV2D", "CONV2D_WEIGHT"), (_STEP, _STEP, _BEFORE, _BEFORE, *(_STEP,) * 5)),
+    **dict.fromkeys(("MAX_POOL2D", "MAX_POOL2D_GRAD"), (*_POOL, _STEP, _STEP)),
+    **dict.fromkeys(("AVG_POOL2D", "AVG_POOL2D_GRAD"), (*_POOL, _BEFORE, _BEFORE, (0, 1), (0, 1 << 52))),
+}
+_PLANES = _op(*_LIMITS)
+_LIMIT_COUNT = _table({_OP[name]: len(limits) for name, limits in _LIMITS.items()}, 0)
+_LEAST, _LARGEST = np.zeros((2, 256, 10), np.int64)
+for _name, _of in _LIMITS.items():
+    _LEAST[_OP[_name], : len(_of)], _LARGEST[_OP[_name], : len(_of)] = np.transpose(_of)
 
 
 def _require(ok: np.ndarray, offsets: np.ndarray, rule: str, stream: Stream | None = None) -> None:
@@ -118,7 +133,7 @@ def _dtypes(s: Stream, values: Ragged, dtype: np.ndarray) -> None:
     boolean = np.full(s.size, _BOOL)
     select = cls == ord("T")
     _require(~select | (same(first, boolean) & same(second, third)), s.offset + 1, "SELECT wants bool, then two of one dtype", s)
-    paired = ((cls == ord("B")) | (cls == ord("M"))) & (values.count == 2)
+    paired = ((cls == ord("B")) | (cls == ord("M")) | _PLANES(s)) & (values.count == 2)
     _require(~paired | same(first, second), s.offset + 1, "operands of different dtypes", s)
     _require(~_LOGICAL(s) | (same(first, boolean) & same(second, boolean)), s.offset + 1, "a logical op wants bool operands", s)
     index = np.where(_INDEXED(s), second, np.where(_op("ONE_HOT")(s), first, UNKNOWN))
@@ -143,14 +158,15 @@ def _ranks_and_attributes(s: Stream, values: Ragged, rank: np.ndarray) -> None:
         _require(~mask | ok, offset, rule, s)
 
     is_cls = {letter: cls == ord(letter) for letter in "UBTRMVDN"}
-    perm, steps, axis, one_hot = _op("TRANSPOSE")(s), _STEPS(s), _AXIS(s), _op("ONE_HOT")(s)
+    perm, steps, axis, one_hot, matmul, planes = _op("TRANSPOSE")(s), _STEPS(s), _AXIS(s), _op("ONE_HOT")(s), _MATMUL(s), _PLANES(s)
     transposes = attrs.count == 2
     require(is_cls["R"], attrs.count >= 2, "a reduction has attributes keepdims, axes...")
-    require(is_cls["M"], transposes, "MATMUL has two attributes")
+    require(matmul, transposes, "MATMUL has two attributes")
+    require(planes, attrs.count == _LIMIT_COUNT[s.opcode], "a convolution has 9 attributes, a pool 8 or 10")
     require(perm, attrs.count == out, "TRANSPOSE has one attribute per axis")
     require(steps, attrs.count == 2 * out, "SLICE has start and step for every axis")
     require(axis | one_hot, attrs.count == 1, "one attribute")
-    require(~(is_cls["R"] | is_cls["M"] | perm | steps | axis | one_hot), attrs.count == 0, "takes no attributes")
+    require(~(is_cls["R"] | matmul | planes | perm | steps | axis | one_hot), attrs.count == 0, "takes no attributes")
 
     # ranks
     require(
@@ -163,11 +179,14 @@ def _ranks_and_attributes(s: Stream, values: Ragged, rank: np.ndarray) -> None:
     require(_op("BROADCAST")(s), first <= out, "BROADCAST cannot lower the rank", s.offset + 3)
     require(one_hot & (first != UNKNOWN), first + 1 == out, "ONE_HOT adds one axis", s.offset + 3)
     require(
-        is_cls["M"] & complete,
+        matmul & complete,
         (largest == out) & (ranks.at(0, 9) >= 2) & (ranks.at(1, 9) >= 2),
         "MATMUL wants ranks of at least 2",
         s.offset + 3,
     )
+    require(planes, s.operands.count <= 2, "a pool has one operand or two", s.offset + 1)
+    require(planes, out == 4, "the result's rank must be 4", s.offset + 3)
+    require(planes & complete, (largest == 4) & (ranks.at(1, 4) == 4) & (first == 4), "convolutions and pools take rank 4", s.offset + 3)
     require(_op("GATHER")(s) & complete, first - 1 + second == out, "GATHER's rank is operand - 1 + index", s.offset + 3)
     require(_op("SCATTER_ADD")(s) & complete, first - second + 1 == out, "SCATTER_ADD's rank is operand - index + 1", s.offset + 3)
     same_rank = _op("CONCAT")(s)[ranks.row] if ranks.row.size else np.zeros(0, bool)
@@ -175,8 +194,8 @@ def _ranks_and_attributes(s: Stream, values: Ragged, rank: np.ndarray) -> None:
 
     # attribute values
     flags = attrs.first()
-    require(is_cls["R"] | is_cls["M"], (flags == 0) | (flags == 1), "a flag is 0 or 1", at + 1)
-    require(is_cls["M"], (attrs.at(1) == 0) | (attrs.at(1) == 1), "a flag is 0 or 1", at + 9)
+    require(is_cls["R"] | matmul, (flags == 0) | (flags == 1), "a flag is 0 or 1", at + 1)
+    require(matmul, (attrs.at(1) == 0) | (attrs.at(1) == 1), "a flag is 0 or 1", at + 9)
     bound = np.where(_op("GATHER")(s), first, out)
     require(axis, (flags >= 0) & ((flags < bound) | (bound == UNKNOWN)), "axis out of range", at + 1)
     require(one_hot, (flags >= 0) & (flags < 1 << 31), "depth out of range", at + 1)
@@ -184,6 +203,10 @@ def _ranks_and_attributes(s: Stream, values: Ragged, rank: np.ndarray) -> None:
     _permutations(s, perm)
     position = np.arange(attrs.values.size) - attrs.start[attrs.row]
     of_steps = steps[attrs.row] if attrs.row.size else np.zeros(0, bool)
+    of_planes = planes[attrs.row] if attrs.row.size else np.zeros(0, bool)
+    code, place = s.opcode[attrs.row], np.minimum(position, 9)
+    inside = (attrs.values >= _LEAST[code, place]) & (attrs.values <= _LARGEST[code, place])
+    _require(~of_planes | inside, at[attrs.row], "an attribute of a convolution or pool is out of range")
     limit = 1 << 40
     _require(
         ~of_steps | (attrs.values > -limit) & (attrs.values < limit) & ((position % 2 == 1) | (attrs.values >= 0)),

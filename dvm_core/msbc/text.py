@@ -83,11 +83,23 @@ def _slices(item: Instruction) -> list[str]:
     return ["[" + ", ".join(f"{start}:+{extent}" + (f":{step}" if step != 1 else "") for start, step, extent in pairs) + "]"]
 
 
+def _window(*names: str) -> Callable[[Instruction], list[str]]:
+    # Pairs for y and x, then single numbers.
+    def text(item: Instruction) -> list[str]:
+        pairs = [f"{name}={item.attrs[2 * i]}x{item.attrs[2 * i + 1]}" for i, name in enumerate(names) if 2 * i + 1 < len(item.attrs)]
+        return pairs + [f"{name}={item.attrs[-1]}" for name in names[len(item.attrs) // 2 :]]
+
+    return text
+
+
 _ATTRIBUTES: dict[str, Callable[[Instruction], list[str]]] = {
     **dict.fromkeys(("SUM", "MAX", "MIN", "MEAN"), _axes),
     **dict.fromkeys(("CONCAT", "GATHER", "SCATTER_ADD", "IOTA"), _axis),
     **dict.fromkeys(("SLICE", "UNSLICE"), _slices),
     "MATMUL": lambda item: ["transpose_a"] * bool(item.attrs[0]) + ["transpose_b"] * bool(item.attrs[1]),
+    **dict.fromkeys(("CONV2D", "CONV2D_WEIGHT"), _window("stride", "before", "dilation", "gap", "groups")),
+    **dict.fromkeys(("MAX_POOL2D", "MAX_POOL2D_GRAD"), _window("taps", "stride", "before", "dilation")),
+    **dict.fromkeys(("AVG_POOL2D", "AVG_POOL2D_GRAD"), _window("taps", "stride", "before", "after", "padding and divisor")),
     "TRANSPOSE": lambda item: [f"perm={list(item.attrs)}"],
     "ONE_HOT": lambda item: [f"depth={item.attrs[0]}", f"on={_imm(item.imms[0])}", f"off={_imm(item.imms[1])}"],
     "FULL": lambda item: [_imm(item.imms[0])],

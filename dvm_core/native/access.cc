@@ -75,8 +75,8 @@ Work work_of(const ProgramCode& code, const Instr& in) {
   if (is_reduction(in.op) && shape_of(code, in.operands[0]).size() == 0) return Work::kFill;
   switch (op_info(in.op).cls) {
     case 'M': {
-      const Dims& a = shape_of(code, in.operands[0]);
-      return a.size() == 0 ? Work::kFill : Work::kMatMul;
+      const Dims &a = shape_of(code, in.operands[0]), &b = shape_of(code, in.operands[1]);
+      return a.size() == 0 || b.size() == 0 ? Work::kFill : Work::kMatMul;
     }
     case 'D': return Work::kMove;
     case 'N': return in.op == Op::kIOTA ? Work::kMove : Work::kTile;

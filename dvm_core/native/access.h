@@ -50,6 +50,9 @@ struct Reduction {
 };
 Reduction reduction_of(const Instr& instr, const Dims& operand);
 
+// The first of the axes that are the columns of a product's result.
+inline int product_columns(Op op, int rank) { return op == Op::kCONV2D ? rank - 2 : op == Op::kCONV2D_WEIGHT ? rank - 3 : rank - 1; }
+
 inline bool is_reduction(Op op) { return op >= Op::kSUM && op <= Op::kMEAN; }
 
 // The shape and dtype of a local value.

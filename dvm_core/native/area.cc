@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 
+#include "convolution.h"
 #include "elements.h"
 #include "interp.h"
 #include "join.h"
@@ -80,6 +81,7 @@ void run_area(const AreaCode& area, RunIO& io, Sample* sample) {
       if (!stats && h.kind == kHookStats && h.after < 0) stats.reset(new Stats[area.hooks.size() * static_cast<size_t>(run.units)]);
     run.stats = stats.get();
     for (const Product& p : area.products) prepare_product(run, p);
+    for (const Convolution& v : area.convolutions) prepare_convolution(run, v);
     if (run.units == 1 || area.cost_ns < kShareFromNs) {
       run_units(run, 0, run.units, sample);
     } else {

@@ -4,6 +4,7 @@
 
 #include "fuse.h"
 #include "isa.h"
+#include "kernels.h"
 
 namespace dvm {
 
@@ -70,6 +71,23 @@ struct Product {
   bool chained() const { return a.slot < 0; }
 };
 
+// The convolution of a cube area: c[m,n] of batch (image, group) = a[m,k] @ the window matrix of b[k,n]; for the gradient of the weight,
+// c[m,n] of a group = the sum over images of a[m,k] @ the transposed window matrix.
+struct Convolution {
+  DType dtype = DType::kNone;
+  bool weight = false;
+  int64_t batches = 1, groups = 1, images = 1, m = 0, n = 0, k = 0;  // images: those that are summed; k: of one of them
+  struct Side {
+    int32_t slot = -1;
+    Dims shape, strides;        // of the operand
+    bool copied = false;        // read from a contiguous copy of dtype `dtype`, made before the tiles
+    int64_t scratch = -1;       // its workspace offset
+  } a, b;
+  Window window;
+  int64_t a_row = 0, a_image = 0, a_group = 0, b_image = 0, b_group = 0;  // elements
+  int64_t ub = -1;              // UB memory for a packed block of the window matrix
+};
+
 // A hook's place in the area's code; the hook as it was set is hooks.h's Hook.
 struct HookCode {
   int kind = 0;                 // kHookStats or kHookCheck
@@ -92,6 +110,7 @@ struct AreaCode {
   std::vector<Constant> constants;
   std::vector<Join> joins;
   std::vector<Product> products;
+  std::vector<Convolution> convolutions;
   std::vector<HookCode> hooks;
   std::vector<uint64_t> prologue_words, words;  // each ends with a zero head
   std::vector<int32_t> prologue_instr, instr;   // tensor instruction of each word

@@ -75,6 +75,12 @@ std::string line_of(const AreaCode& area, const uint64_t* w) {
     text += std::string(".") + type_name(head_dtype(*w));
   }
   const bool reduce = id >= Tile::kSumX && id <= Tile::kMinX;
+  if (name.matmul && id != Tile::kMatMul) {
+    const Convolution& v = area.convolutions[operand_a(w[1])];
+    return text + "." + std::to_string(g.tile_rows) + "x" + std::to_string(v.k) + "x" + std::to_string(g.tile_cols) + " " + operand_text(head_dst(*w)) + ", g" +
+           std::to_string(v.b.slot) + ", g" + std::to_string(v.a.slot) + " // batches(" + std::to_string(v.batches) + "), m(" + std::to_string(v.m) + "), n(" +
+           std::to_string(v.n) + "), taps(" + std::to_string(v.window.y.taps) + "x" + std::to_string(v.window.x.taps) + ")";
+  }
   if (name.matmul) {
     const Product& p = area.products[operand_a(w[1])];
     return text + "." + std::to_string(g.tile_rows) + "x" + std::to_string(p.k) + "x" + std::to_string(p.chained() ? p.n : g.tile_cols) + " " +

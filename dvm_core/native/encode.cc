@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "convolution.h"
 #include "encoder.h"
 #include "memory.h"
 #include "product.h"
@@ -26,7 +27,8 @@ AreaCode Encoder::run() {
     collect(i);
   }
   const int64_t start = now_ns();
-  space_.finish(area_, out_.products.empty() ? nullptr : &out_.products[0], in_.tile_elements);
+  if (out_.convolutions.empty()) space_.finish(area_, out_.products.empty() ? nullptr : &out_.products[0], in_.tile_elements);
+  else space_.finish(area_, out_.convolutions[0], in_.tile_elements);
   out_.tile_ns = now_ns() - start;
   out_.space = space_.geometry;
   count_loads();
@@ -42,6 +44,7 @@ AreaCode Encoder::run() {
     reserve(&p.ub, product_ub_bytes(p, out_.space));
     if (p.chained() && out_.slots[p.b.slot].dtype != p.dtype) reserve(&p.wide, out_.space.tile_rows * p.n * item_size(p.dtype));
   }
+  for (Convolution& v : out_.convolutions) reserve(&v.ub, convolution_ub_bytes(v, out_.space));
   pack(prologue_, &out_.prologue_words, &out_.prologue_instr);
   pack(ops_, &out_.words, &out_.instr);
   return std::move(out_);
@@ -88,6 +91,13 @@ void Encoder::collect(int i) {
     else p.a.slot = memory_slot(in.operands[0]);
     p.b.slot = memory_slot(in.operands[1]);
     out_.products.push_back(std::move(p));
+    return;
+  }
+  if (in.op == Op::kCONV2D || in.op == Op::kCONV2D_WEIGHT) {
+    Convolution c = make_convolution(code_, in_.fusing.resolved, i);
+    c.a.slot = memory_slot(in.operands[1]);
+    c.b.slot = memory_slot(in.operands[0]);
+    out_.convolutions.push_back(std::move(c));
     return;
   }
   const int64_t scale = in_.fusing.extent[i] == Extent::kRow && !is_reduction(in.op) ? area_.cols : 1;
@@ -243,7 +253,7 @@ void Encoder::pack(const std::vector<TileOp>& ops, std::vector<uint64_t>* words,
   words->reserve(ops.size() * 2 + 1);
   for (const TileOp& op : ops) {
     const uint8_t len = op.id == Tile::kSelect ? 3 : 2;
-    const bool product = op.id == Tile::kMatMul;
+    const bool product = op.id >= Tile::kMatMul && op.id <= Tile::kConv2DWeight;
     const uint32_t a = product ? static_cast<uint32_t>(op.number) : operand_word(op.a);
     const uint32_t b = op.number >= 0 && !product ? static_cast<uint32_t>(op.number) : operand_word(op.b);
     words->push_back(pack_head({op.id, operand_word(op.dst), op.form, op.span, static_cast<uint8_t>(op.dtype), static_cast<uint8_t>(op.from), len}));

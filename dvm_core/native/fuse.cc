@@ -110,7 +110,7 @@ class Fuser {
   }
 
   void place_matmul(int i) {
-    const int left = unfused_ ? -1 : producer_area(code_.instrs[i].operands[0]);
+    const int left = unfused_ || code_.instrs[i].op != Op::kMATMUL ? -1 : producer_area(code_.instrs[i].operands[0]);
     Cut cut = Cut::kMatMul;
     if (left >= 0 && f_.areas[left].kind != AreaKind::kMove && extent_of(code_.instrs[i].operands[0]) != Extent::kJoined) {
       cut = chain(left, i);
@@ -121,7 +121,9 @@ class Fuser {
     Area& area = f_.areas.back();
     const Dims& shape = code_.instrs[i].shape;
     area.merge(shape);
-    area.cols = shape[shape.rank - 1];
+    area.cols = 1;
+    for (int a = product_columns(code_.instrs[i].op, shape.rank); a < shape.rank; ++a) area.cols *= shape[a];
+    if (code_.instrs[i].op != Op::kMATMUL) return;
     const Dims& a = shape_of(code_, code_.instrs[i].operands[0]);
     area.inner = a[a.rank - (code_.instrs[i].attrs[0] ? 2 : 1)];
   }
@@ -133,7 +135,7 @@ class Fuser {
     const Dims& a = shape_of(code_, in.operands[0]);
     const int64_t rows = in.shape.size() / in.shape[in.shape.rank - 1], n = in.shape[in.shape.rank - 1], k = a[a.rank - 1];
     if (producer_area(in.operands[1]) >= index) return Cut::kRight;
-    if (area.kind != AreaKind::kCube) return Cut::kVector;
+    if (area.kind != AreaKind::kCube || code_.instrs[area.instrs[0]].op != Op::kMATMUL) return Cut::kVector;
     if (in.attrs[0]) return Cut::kTurned;
     if (area.instrs.size() >= kLongestArea) return Cut::kFull;
     if (area.cols != k || area.elements != a.size()) return Cut::kOrder;

@@ -23,6 +23,8 @@ int64_t work_of(const Instr& instr, const std::vector<OperandType>& operands) {
   if (operands.empty() || !operands[0].shape) return result;
   const Dims& a = *operands[0].shape;
   if (instr.op == Op::kMATMUL) return result * a[a.rank - (instr.attrs[0] ? 2 : 1)];
+  if (instr.op == Op::kCONV2D) return result * std::max<int64_t>(1, operands[1].shape->size() / std::max<int64_t>(1, instr.shape[1]));
+  if (instr.op == Op::kCONV2D_WEIGHT) return result * std::max<int64_t>(1, operands[1].shape->size() / std::max<int64_t>(1, instr.shape[0]));
   return std::max(result, a.size());
 }
 

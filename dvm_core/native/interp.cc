@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "convolution.h"
 #include "elements.h"
 #include "join.h"
 #include "memory.h"
@@ -100,6 +101,8 @@ constexpr Handler handler_of(Tile id, Handler by_layout) {
     case Tile::kSumY:
     case Tile::kMaxY:
     case Tile::kMinY: return do_join_y;
+    case Tile::kConv2D:
+    case Tile::kConv2DWeight: return do_convolution;
     case Tile::kHookStats: return do_hook_stats;
     case Tile::kHookCheck: return do_hook_check;
     default: return by_layout;

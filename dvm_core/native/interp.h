@@ -14,4 +14,7 @@ void run_units(const Run& run, int64_t from, int64_t to, Sample* sample);
 // The instruction of a move area. `base`: addresses by slot.
 void run_move(const AreaCode& area, const ProgramCode& code, void* const* base);
 
+// A pool or the gradient of one; its operands (b null: there is no second) are contiguous, last_shape is the last one's.
+void run_pool(const Instr& in, const void* a, const void* b, const Dims& last_shape, void* dst);
+
 }  // namespace dvm

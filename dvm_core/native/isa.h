@@ -63,6 +63,8 @@ namespace dvm {
   X(0x31, MaxX, "MaxX", unary, "d[r] = max of a[r, :]")                                                              \
   X(0x32, MinX, "MinX", unary, "d[r] = min of a[r, :]")                                                              \
   X(0x38, MatMul, "MatMul", matmul, "d = rows of a product; a: its number; b: its left operand if that is the tile") \
+  X(0x39, Conv2D, "Conv2D", matmul, "the same of a convolution; a: its number")                                      \
+  X(0x3a, Conv2DWeight, "Conv2DWeight", matmul, "the same of the gradient of its weight")                            \
   X(0x80, LoadView, "load_view", unary, "d = a, read through the strides of global slot a")                          \
   X(0x81, StoreView, "store_view", unary, "global slot d = a, when the tile is narrower than the rows in memory")    \
   X(0x82, BroadcastX, "BroadcastX", unary, "d[r, :] = a[r]")                                                         \

@@ -31,6 +31,23 @@ struct GemmArgs {
   const float* b_packed;
   float* c;
   int64_t ldc;
+  bool add = false;  // c holds the sum over earlier k
+};
+
+// A window that moves over planes. Along an axis, tap t of output o lies at position o * stride - before + t * dilation, and input i at
+// position i * gap; everything else is 0 (in a maximum: nothing).
+struct WindowAxis {
+  int64_t in, out, taps, stride, before, dilation, gap;
+};
+// Planes [channel, y, x] seen through it: the window matrix has a row for every (channel, tap y, tap x), a column for every output (y, x).
+struct Window {
+  WindowAxis y, x;
+  int64_t channel, row, col;  // strides in elements
+};
+// Means over windows: the positions low .. high - 1 of an axis count; divisor 0: as many as counted.
+struct MeanWindow {
+  Window window;
+  int64_t y_low, y_high, x_low, x_high, divisor;
 };
 
 using Unary = void (*)(void* dst, const void* a, int64_t n);
@@ -48,6 +65,13 @@ using CheckOf = int (*)(const void* src, int64_t n);
 // rows x cols elements of `item` bytes from any strides (bytes, 0 = broadcast) to a contiguous destination, and back.
 using CopyIn = void (*)(void* dst, const void* src, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, int item);
 using CopyOut = void (*)(void* dst, const void* src, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, int item);
+
+// rows x cols of the window matrix (or of its transpose) from (row, col) on: float32 as pack_b packs them, float64 row by row.
+using PackWindow = void (*)(void* dst, const void* src, const Window& w, bool transposed, int64_t row, int64_t rows, int64_t col, int64_t cols);
+// One contiguous plane; the gradients add to `dst`.
+using PoolMax = void (*)(void* dst, const void* src, const Window& w);
+using PoolMaxOf = void (*)(void* dst, const void* src, const void* other, const Window& w);
+using PoolMean = void (*)(void* dst, const void* src, const MeanWindow& w);
 
 struct Kernels {
   const char* level;                               // "baseline", "avx2", "avx512"
@@ -70,6 +94,12 @@ struct Kernels {
   // c[m,n] = a @ b for F64, the integers and bool (and F32) from any element strides; c has contiguous rows. For dtypes without packed kernels.
   void (*gemm_generic)(void* c, const void* a, const void* b, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col,
                        int64_t ldc, DType dtype);
+  // c (+)= a @ b in float64; b has contiguous rows.
+  void (*gemm_rows)(double* c, int64_t ldc, const double* a, int64_t a_row, int64_t a_col, const double* b, int64_t m, int64_t n, int64_t k, bool add);
+  PackWindow pack_window[kDTypes];
+  PoolMax pool_max[kDTypes];
+  PoolMaxOf pool_max_pick[kDTypes], pool_max_back[kDTypes];
+  PoolMean pool_mean[kDTypes], pool_mean_back[kDTypes];
 };
 
 // The table in use; thread-safe, set on first use.

@@ -159,7 +159,7 @@ void gemm_block(const GemmArgs& g, const float* a, int64_t row, int64_t rows, in
 inline void gemm(const GemmArgs& g) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0) {
-    for (int64_t r = 0; r < g.m; ++r) memset(g.c + r * g.ldc, 0, size_t(g.n) * sizeof(float));
+    for (int64_t r = 0; r < g.m && !g.add; ++r) memset(g.c + r * g.ldc, 0, size_t(g.n) * sizeof(float));
     return;
   }
   static thread_local Scratch scratch;
@@ -167,13 +167,14 @@ inline void gemm(const GemmArgs& g) {
   constexpr int kPanelVectors = kPanel / kVf;
   for (int64_t k0 = 0; k0 < g.k; k0 += kBlockK) {
     const int64_t k = smaller(kBlockK, g.k - k0);
+    const bool add = g.add || k0 > 0;
     for (int64_t row = 0; row < g.m; row += kBlockM) {
       const int64_t rows = smaller(kBlockM, g.m - row);
       copy_a(a, g.a + row * g.a_row + k0 * g.a_col, g.a_row, g.a_col, rows, k);
       // Few rows: wide tiles, or the additions would wait for each other.
-      if (rows == 1) gemm_block<kPanelVectors, 8 / kPanelVectors, 1>(g, a, row, rows, k0, k, k0 > 0);
-      else if (kVf == 16 && rows <= 6) gemm_block<kPanelVectors, 2, 6>(g, a, row, rows, k0, k, k0 > 0);
-      else gemm_block<kTileVectors, 1, kTileRows>(g, a, row, rows, k0, k, k0 > 0);
+      if (rows == 1) gemm_block<kPanelVectors, 8 / kPanelVectors, 1>(g, a, row, rows, k0, k, add);
+      else if (kVf == 16 && rows <= 6) gemm_block<kPanelVectors, 2, 6>(g, a, row, rows, k0, k, add);
+      else gemm_block<kTileVectors, 1, kTileRows>(g, a, row, rows, k0, k, add);
     }
   }
 }

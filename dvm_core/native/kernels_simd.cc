@@ -7,6 +7,7 @@
 #include "kernels_move.h"
 #include "kernels_reduce.h"
 #include "kernels_stats.h"
+#include "kernels_window.h"
 
 #define DVM_PASTE_(a, b) a##b
 #define DVM_PASTE(a, b) DVM_PASTE_(a, b)
@@ -179,6 +180,23 @@ constexpr void add_rest(Builder& b) {
   b.k.gemm_generic = gemm_generic;
 }
 
+constexpr void add_windows(Builder& b) {
+  constexpr int f32 = int(DType::kF32), f64 = int(DType::kF64);
+  b.k.gemm_rows = gemm_rows;
+  b.k.pack_window[f32] = pack_window_f32;
+  b.k.pack_window[f64] = pack_window_f64;
+  b.k.pool_max[f32] = pool_max<float>;
+  b.k.pool_max[f64] = pool_max<double>;
+  b.k.pool_max_pick[f32] = pool_max_pick<float>;
+  b.k.pool_max_pick[f64] = pool_max_pick<double>;
+  b.k.pool_max_back[f32] = pool_max_back<float>;
+  b.k.pool_max_back[f64] = pool_max_back<double>;
+  b.k.pool_mean[f32] = pool_mean<float>;
+  b.k.pool_mean[f64] = pool_mean<double>;
+  b.k.pool_mean_back[f32] = pool_mean_back<float>;
+  b.k.pool_mean_back[f64] = pool_mean_back<double>;
+}
+
 // Everything but the arithmetic of halves.
 constexpr Kernels build_plain() {
   Builder b;
@@ -188,6 +206,7 @@ constexpr Kernels build_plain() {
   add_casts(b);
   add_reductions(b);
   add_rest(b);
+  add_windows(b);
   return b.k;
 }
 inline constexpr Kernels kPlain = build_plain();

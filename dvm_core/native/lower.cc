@@ -32,7 +32,10 @@ void Encoder::lower(int i, const Ref* refs) {
   const int32_t dst = result_register(i, span);
   results_.push_back({i, dst});
   switch (op_info(in.op).cls) {
-    case 'M': lower_matmul(i, dst); break;
+    case 'M':
+      if (out_.convolutions.empty()) lower_matmul(i, dst);
+      else lower_convolution(i, dst);
+      break;
     case 'B': lower_binary(i, refs, dst, span); break;
     case 'T': lower_select(i, refs, dst, span); break;
     case 'U':
@@ -186,6 +189,16 @@ void Encoder::lower_chained(int i, const Ref& a) {
   const int32_t slot = add_slot(s);
   emit({.id = Tile::kMatMul, .span = Span::kFull, .dtype = p.dtype, .dst = add_register(Span::kFull, s.dtype, slot), .b = x, .number = number, .instr = i});
   hooks_after(i, slot);
+}
+
+void Encoder::lower_convolution(int i, int32_t dst) {
+  const Instr& in = code_.instrs[i];
+  const Convolution& v = out_.convolutions[0];
+  out_.cost_ns += kMultiplyAddNs * static_cast<double>(v.batches * v.m) * static_cast<double>(v.n * v.k * v.images);
+  const bool halves = v.dtype != in.dtype;
+  const int32_t c = halves ? add_register(Span::kFull, v.dtype) : dst;
+  emit({.id = static_cast<Tile>(in.op), .span = Span::kFull, .dtype = v.dtype, .dst = c, .number = 0, .instr = i});
+  if (halves) cast(c, in.dtype, i, dst);
 }
 
 // ---- hooks --------------------------------------------------------------------------------------------------------------------------

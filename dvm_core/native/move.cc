@@ -268,6 +268,13 @@ void iota(const Move& m) {
   for (int64_t o = 1; o < outer; ++o) std::memcpy(m.dst + static_cast<size_t>(o) * plane, m.dst, plane);
 }
 
+void pool(const Move& m) {
+  std::vector<uint8_t> copies[2];
+  const void* data[2] = {};
+  for (size_t o = 0; o < m.operands.size(); ++o) data[o] = contiguous(m.operands[o], &copies[o]);
+  run_pool(m.in, data[0], data[1], m.operands.back().shape, m.dst);
+}
+
 // A reduction or product over no elements.
 void identity(const Move& m) {
   Cell value;
@@ -294,6 +301,10 @@ void run_move(const AreaCode& area, const ProgramCode& code, void* const* base) 
     case Op::kUNSLICE: return unslice(m);
     case Op::kONE_HOT: return one_hot(m);
     case Op::kIOTA: return iota(m);
+    case Op::kMAX_POOL2D:
+    case Op::kMAX_POOL2D_GRAD:
+    case Op::kAVG_POOL2D:
+    case Op::kAVG_POOL2D_GRAD: return pool(m);
     default: return identity(m);
   }
 }

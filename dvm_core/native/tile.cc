@@ -16,6 +16,8 @@ constexpr int64_t kTransposeSide = 64;       // an operand read across its rows 
 // the second-level cache, and a few tiles for every core.
 constexpr int64_t kCubeGroup = 14, kCubePanel = 32, kCubeRows = 168, kCubeCols = 512, kCubeElements = 98 * 512, kCubeUnits = 12;
 constexpr int64_t kPackedElements = 1 << 18; // of B, packed by the tile itself
+// Convolutions: columns of a tile are packed at once, its results stay in the second-level cache; a few tiles even of one small image.
+constexpr int64_t kWindowCols = 256, kWindowElements = 512 * 256, kLeastUnits = 4;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
@@ -180,7 +182,29 @@ void TileSpace::cube_tiles(const Area& area, const Product& p, int64_t tile_elem
   g.tile_rows = std::min(g.tile_rows, g.rows);
 }
 
-void TileSpace::finish(const Area& area, const Product* product, int64_t tile_elements) {
+// Every tile packs its own blocks of the window matrix: as many rows as one block serves, split where that makes too few tiles.
+void TileSpace::convolution_tiles(const Area& area, const Convolution& v, int64_t tile_elements) {
+  Geometry& g = geometry;
+  g.chunk_outer = true;
+  g.tile_cols = g.cols;
+  if (tile_elements) {
+    if (!area.rows_whole) g.tile_cols = std::min(g.cols, round_up(tile_elements, kCubePanel));
+    g.tile_rows = std::clamp<int64_t>(tile_elements / g.tile_cols, 1, g.rows);
+    return;
+  }
+  if (!area.rows_whole) g.tile_cols = std::min(g.cols, kWindowCols);
+  const int64_t chunks = ceil_div(g.cols, g.tile_cols), most = std::max(kCubeGroup, (area.rows_whole ? 8 : 1) * kWindowElements / g.tile_cols);
+  if (v.m <= most / 2 && v.batches * chunks >= kLeastUnits) {  // small matrices: several of them
+    const int64_t matrices = std::clamp(v.batches * chunks / kCubeUnits, int64_t{1}, std::max<int64_t>(1, most / v.m));
+    g.tile_rows = matrices * v.m;
+  } else {
+    const int64_t parts = std::max(ceil_div(v.m, most), std::min(ceil_div(kLeastUnits, v.batches * chunks), ceil_div(v.m, 2 * kCubeGroup)));
+    g.tile_rows = ceil_div(v.m, parts);
+  }
+  g.tile_rows = std::min(g.tile_rows, g.rows);
+}
+
+void TileSpace::begin(const Area& area) {
   Geometry& g = geometry;
   fold(area.cols);
   if (area.cols) g.cols = area.cols;
@@ -189,9 +213,10 @@ void TileSpace::finish(const Area& area, const Product* product, int64_t tile_el
   g.group_rows = area.block_axis ? area.block_axis : g.rows;
   const int column_axes = axes_below(g.cols);
   for (External& e : externals) classify(&e, column_axes);
+}
 
-  if (product) cube_tiles(area, *product, tile_elements);
-  else vector_tiles(area, tile_elements);
+void TileSpace::end(const Area& area) {
+  Geometry& g = geometry;
   g.tile_rows = std::min(g.tile_rows, g.group_rows);
   g.block_rows = g.tile_rows;
   if (area.block_axis) {
@@ -201,6 +226,19 @@ void TileSpace::finish(const Area& area, const Product* product, int64_t tile_el
   g.groups = g.rows / g.group_rows;
   g.blocks = ceil_div(g.group_rows, g.block_rows);
   g.chunks = ceil_div(g.cols, g.tile_cols);
+}
+
+void TileSpace::finish(const Area& area, const Product* product, int64_t tile_elements) {
+  begin(area);
+  if (product) cube_tiles(area, *product, tile_elements);
+  else vector_tiles(area, tile_elements);
+  end(area);
+}
+
+void TileSpace::finish(const Area& area, const Convolution& convolution, int64_t tile_elements) {
+  begin(area);
+  convolution_tiles(area, convolution, tile_elements);
+  end(area);
 }
 
 void TileSpace::describe(const External& e, bool bound, GlobalSlot* slot, std::vector<ViewAxis>* axes) const {

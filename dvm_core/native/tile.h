@@ -28,6 +28,7 @@ class TileSpace {
   // Chooses columns where the area leaves them open, tile sizes, and classifies the operands. tile_elements 0: automatic. product: of a
   // cube area, else null.
   void finish(const Area& area, const Product* product, int64_t tile_elements);
+  void finish(const Area& area, const Convolution& convolution, int64_t tile_elements);
 
   // Slot fields of an operand for load_view (axes appended to `axes`), or of one that is used in place.
   void describe(const External& e, bool bound, GlobalSlot* slot, std::vector<ViewAxis>* axes) const;
@@ -37,6 +38,9 @@ class TileSpace {
 
  private:
   void fold(int64_t boundary);
+  void begin(const Area& area);
+  void end(const Area& area);
+  void convolution_tiles(const Area& area, const Convolution& v, int64_t tile_elements);
   void cube_tiles(const Area& area, const Product& p, int64_t tile_elements);
   void vector_tiles(const Area& area, int64_t tile_elements);
   bool crosses_rows() const;

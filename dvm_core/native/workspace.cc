@@ -105,6 +105,9 @@ void take_scratch(AreaCode& area, int index, Arena* arena, std::vector<SlotInfo>
       p.packed = take(p.b.matrices * p.packed_stride);
     }
   }
+  for (Convolution& v : area.convolutions)
+    for (Convolution::Side* side : {&v.a, &v.b})
+      if (side->copied) side->scratch = take(side->shape.size() * item_size(v.dtype));
 }
 
 }  // namespace

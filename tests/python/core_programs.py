@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from halves import EPS, LEAST, TOP, rounded, widen
+from window_reference import WINDOWS
 
 from dvm_core import _core
 
@@ -207,6 +208,7 @@ def reference(s: Step, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarra
                 "ONE_HOT": _one_hot,
                 "FULL": lambda s: np.full(s.shape, s.imms[0]),
                 "IOTA": _iota,
+                **WINDOWS,
             }[s.op](s, *operands)
     out = np.asarray(out)
     return out.astype(np.float64) if is_float(dtype) else out.astype(dtype)
@@ -230,8 +232,10 @@ def check_step(program: Program, step: int, values: list[np.ndarray]) -> None:
     rounding = 0.501 * EPS[half] * np.abs(want) + LEAST[half] / 2 if half else 0
     got = numbers_of(got)
     scale, terms = np.abs(want), 0
-    if s.op in ("SUM", "MEAN", "MATMUL", "SCATTER_ADD"):
-        magnitudes = [np.abs(numbers_of(o)) if is_float(o.dtype) else o for o in operands]
+    if s.op in ("SUM", "MEAN", "MATMUL", "SCATTER_ADD", *WINDOWS) and s.op != "MAX_POOL2D":
+        # The places a pool's gradient goes to are those of its operand as it is.
+        signed = 1 if s.op == "MAX_POOL2D_GRAD" else 0
+        magnitudes = [np.abs(numbers_of(o)) if is_float(o.dtype) and i >= signed else o for i, o in enumerate(operands)]
         scale, terms = reference(s, magnitudes, np.dtype(np.float64)), max(o.size for o in operands)
     with np.errstate(all="ignore"):
         near = np.abs(got - want) <= (40 + terms / 16) * eps * scale + rounding + 1e-37

@@ -265,6 +265,73 @@ class Maker:
             x = add("MUL", x, x)
         add("MATMUL", x, v, to=(*batch, m, self.types[v][0][-1]), attrs=(0, 0))
 
+    # ---- windows ----------------------------------------------------------------------------------------------------------------------
+
+    def planes(self) -> int | None:
+        """A small value of rank 4, one in four a view; of another rank it is reshaped."""
+        v = self.pick(lambda s, d: d.kind == "f" and 0 < np.prod(s, dtype=np.int64) <= 6000)
+        if v is None:
+            return None
+        shape, dtype = self.types[v]
+        if len(shape) != 4:
+            flat = int(np.prod(shape, dtype=np.int64))
+            channels = next(n for n in (6, 4, 3, 2, 1) if flat % n == 0)
+            rows = next(n for n in (7, 5, 4, 3, 2, 1) if flat // channels % n == 0)
+            self.add("RESHAPE", v, shape=(1, channels, rows, flat // channels // rows), dtype=dtype, own=True)
+            v = len(self.types) - 1
+        if self.rng.random() < 0.25:
+            shape = self.types[v][0]
+            self.add("TRANSPOSE", v, shape=(shape[1], shape[0], shape[3], shape[2]), dtype=dtype, attrs=(1, 0, 3, 2))
+            v = len(self.types) - 1
+        return v
+
+    def pairs(self, *choices) -> list[int]:
+        return [self.rng.choice(choice) for choice in choices for _ in range(2)]
+
+    def convolution(self) -> None:
+        v = self.planes()
+        if v is None:
+            return
+        (n, c, h, w), dtype = self.types[v]
+        groups = self.rng.choice([g for g in (1, 1, 2, 3, c) if c % g == 0 and g <= 8] or [1])
+        out, taps = groups * self.rng.choice((1, 2, 5)), self.pairs((1, 2, 3))
+        stride, before, dilation, gap = self.pairs((1, 1, 2, 3)), self.pairs((0, 1, 2, -1)), self.pairs((1, 1, 2)), self.pairs((1, 1, 2))
+        size = [max(0, ((e - 1) * g + 2 * b - d * (t - 1)) // s + 1)
+                for e, g, b, d, t, s in zip((h, w), gap, before, dilation, taps, stride, strict=True)]
+        if n * out * np.prod(size) * (c // groups) * np.prod(taps) > 400000 or c > 600:
+            return
+        attrs = (*stride, *before, *dilation, *gap, groups)
+        weight = self.planes_like((out, c // groups, *taps), dtype)
+        self.add("CONV2D", v, weight, shape=(n, out, *size), dtype=dtype, attrs=attrs, own=True)
+        if self.rng.random() < 0.5:
+            self.add("CONV2D_WEIGHT", v, len(self.types) - 1, shape=(out, c // groups, *taps), dtype=dtype, attrs=attrs, own=True)
+
+    def planes_like(self, shape, dtype) -> int:
+        """A value of this shape that is not the same everywhere."""
+        self.add("IOTA", shape=shape, dtype=dtype, attrs=(self.rng.randrange(4),), own=True)
+        self.add("SIN", len(self.types) - 1, shape=shape, dtype=dtype)
+        if self.rng.random() < 0.4:  # the taps in reverse, as gradients see them
+            attrs = [v for n in shape for v in (n - 1, -1)]
+            self.add("SLICE", len(self.types) - 1, shape=shape, dtype=dtype, attrs=attrs, own=True)
+        return len(self.types) - 1
+
+    def pool(self) -> None:
+        v = self.planes()
+        if v is None:
+            return
+        (n, c, h, w), dtype = self.types[v]
+        taps, stride, before = self.pairs((1, 2, 3)), self.pairs((1, 2, 4)), self.pairs((0, 1, 2))
+        size = [max(0, -(-(e + 2 * b - t) // s) + 1) for e, b, t, s in zip((h, w), before, taps, stride, strict=True)]
+        if n * c * np.prod(size) > 30000:
+            return
+        way = self.rng.choice(("MAX", "AVG"))
+        rest = self.pairs((1, 2)) if way == "MAX" else [*before, self.rng.choice((0, 1)), self.rng.choice((0, 0, 5))]
+        attrs = (*taps, *stride, *before, *rest)
+        self.add(f"{way}_POOL2D", v, shape=(n, c, *size), dtype=dtype, attrs=attrs, own=True)
+        if self.rng.random() < 0.5:
+            g = len(self.types) - 1
+            self.add(f"{way}_POOL2D_GRAD", *((v, g) if way == "MAX" else (g,)), shape=(n, c, h, w), dtype=dtype, attrs=attrs, own=True)
+
     def move(self) -> None:
         way = self.rng.choice(("GATHER", "SCATTER_ADD", "CONCAT", "UNSLICE", "ONE_HOT", "IOTA", "FULL"))
         v = self.pick(lambda s, d: len(s) > 0 and d != np.bool_)
@@ -314,7 +381,7 @@ class Maker:
     def make(self, length: int) -> Program:
         self.inputs()
         ways = {self.unary: 4, self.binary: 6, self.logic: 2, self.cast: 1, self.reduce: 4, self.view: 4, self.matmul: 2, self.move: 2,
-                self.attention: 0.7}
+                self.attention: 0.7, self.convolution: 1, self.pool: 1}
         while len(self.program.steps) < length:
             self.rng.choices(list(ways), list(ways.values()))[0]()
         return self.program

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from core_programs import Step
 from gradient_reference import differences, weights
+from window_reference import WINDOWS
 
 from dvm_core import _core
 from dvm_core.frontends import grad, vjp_rules
@@ -116,6 +118,56 @@ CASES: dict[str, tuple[Callable[..., int], Callable[..., np.ndarray], list[np.nd
     "a chain reads values again": (lambda e, a, b: e.mul(e.tanh(e.matmul(a, b)), e.matmul(a, b)),
                                    lambda a, b: np.tanh(a @ b) * (a @ b), [some(3, 4), some(4, 2)]),
 }
+
+
+# Windows: attributes of a convolution, and the shapes of image, weight and result. Strides that leave a rest, dilation, gaps, groups,
+# one row of taps, padding wider than the taps, negative padding, no result at all.
+CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
+    "plain": ((1, 1, 0, 0, 1, 1, 1, 1, 1), (2, 3, 4, 5), (2, 3, 2, 3), (2, 2, 3, 3)),
+    "strided with a rest": ((2, 3, 1, 1, 1, 1, 1, 1, 1), (1, 2, 6, 6), (2, 2, 3, 3), (1, 2, 3, 2)),
+    "dilated in groups": ((1, 2, 2, 0, 2, 1, 1, 1, 2), (1, 4, 5, 5), (6, 2, 2, 2), (1, 6, 7, 2)),
+    "depthwise": ((1, 1, 1, 1, 1, 1, 1, 1, 3), (2, 3, 3, 3), (3, 1, 3, 3), (2, 3, 3, 3)),
+    "with gaps": ((1, 1, 1, 1, 1, 1, 2, 2, 1), (1, 2, 3, 2), (2, 2, 3, 3), (1, 2, 5, 3)),
+    "strided 1 x 1": ((2, 2, 0, 0, 1, 1, 1, 1, 1), (1, 2, 5, 4), (3, 2, 1, 1), (1, 3, 3, 2)),
+    "padding wider than the taps": ((1, 2, 3, -1, 1, 1, 1, 1, 1), (1, 1, 2, 6), (1, 1, 2, 2), (1, 1, 7, 2)),
+}
+for _name, (_attrs, _x, _w, _r) in CONVOLUTIONS.items():
+    CASES[f"conv2d {_name}"] = (
+        lambda e, a, b, attrs=_attrs, shape=_r: e.conv2d(a, b, attrs, shape),
+        lambda a, b, attrs=_attrs, shape=_r: WINDOWS["CONV2D"](Step("", (), attrs, shape), a, b), [some(*_x), some(*_w)])
+    CASES[f"conv2d_weight {_name}"] = (
+        lambda e, a, g, attrs=_attrs, shape=_w: e.conv2d_weight(a, g, attrs, shape),
+        lambda a, g, attrs=_attrs, shape=_w: WINDOWS["CONV2D_WEIGHT"](Step("", (), attrs, shape), a, g), [some(*_x), some(*_r)])
+POOLS = {
+    "MAX": [((2, 2, 2, 2, 0, 0, 1, 1), (2, 2)), ((3, 2, 1, 3, 1, 1, 1, 2), (5, 2)), ((2, 3, 3, 4, 0, 1, 1, 1), (2, 2))],
+    "AVG": [((2, 2, 2, 2, 0, 0, 0, 0, 0, 0), (2, 2)), ((3, 2, 1, 3, 1, 1, 1, 1, 1, 0), (5, 2)), ((3, 3, 2, 2, 1, 1, 1, 1, 0, 0), (3, 3)),
+            ((2, 2, 1, 1, 0, 0, 0, 0, 1, 7), (4, 4))],
+}
+for _kind, _cases in POOLS.items():
+    for _i, (_attrs, _size) in enumerate(_cases):
+        _op, _image, _out = f"{_kind}_POOL2D", (1, 2, 5, 5), (1, 2, *_size)
+        CASES[f"{_op} {_i}"] = (
+            lambda e, a, op=_op, attrs=_attrs, shape=_out: e.pool(op, (a,), attrs, shape),
+            lambda a, op=_op, attrs=_attrs, shape=_out: WINDOWS[op](Step("", (), attrs, shape), a), [some(*_image)])
+        if _kind == "AVG":
+            CASES[f"{_op}_GRAD {_i}"] = (
+                lambda e, a, op=_op, attrs=_attrs: e.pool(f"{op}_GRAD", (a,), attrs, (1, 2, 5, 5)),
+                lambda a, op=_op, attrs=_attrs: WINDOWS[f"{op}_GRAD"](Step("", (), attrs, (1, 2, 5, 5)), a), [some(*_out)])
+
+
+def test_a_pools_gradient_has_one_too() -> None:
+    # The gradient of max pooling is linear in its second operand, with places that its first one gives.
+    attrs, x = POOLS["MAX"][1][0], some(1, 2, 5, 5)
+    grad_of = lambda g: WINDOWS["MAX_POOL2D_GRAD"](Step("", (), attrs, x.shape), x, g)  # noqa: E731
+    g = some(1, 2, 5, 2)
+    tape = Recorded()
+    fixed, moving = tape.input(x, False), tape.input(g, True)
+    out = tape.pool("MAX_POOL2D_GRAD", (fixed, moving), attrs, x.shape)
+    plan = tape.derive([out])
+    tape.graph.flush({*plan.saved, out})
+    np.testing.assert_allclose(np.array(tape.graph.array(out)), grad_of(g.astype(np.float64)), rtol=1e-6, atol=1e-6)
+    (found,) = tape.replay(plan, [weights(x.shape)])
+    np.testing.assert_allclose(found, differences(grad_of, [g])[0], rtol=1e-4, atol=1e-5)
 
 
 def _unslice(a: np.ndarray) -> np.ndarray:

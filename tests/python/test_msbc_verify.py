@@ -21,6 +21,13 @@ def one(name, operands, shape, dtype=F32, **more):
     return Code("f", X, [Instruction(OP[name], operands, shape, dtype, **more)])
 
 
+PLANES = [Input(F32, (2, 6, 5, 5)), Input(F32, (4, 6, 3, 3)), Input(I32, (2, 6, 5, 5)), Input(F32, (6, 9))]
+
+
+def window(name, operands, shape, attrs, dtype=F32):
+    return Code("f", PLANES, [Instruction(OP[name], operands, shape, dtype, attrs=attrs)])
+
+
 BROKEN = {
     "dtypes of a pair": (one("ADD", (0, 2), (4, 6)), "different dtypes"),
     "result dtype": (one("ADD", (0, 1), (4, 6), I32), "must have its operand's dtype"),
@@ -56,6 +63,15 @@ BROKEN = {
     "gather rank": (one("GATHER", (0, 2), (5,), attrs=(0,)), "operand - 1 \\+ index"),
     "size product": (one("FULL", (), (1 << 31, 1 << 31, 1 << 31), imms=(0.0,)), "bytes"),
     "size product behind a zero": (one("FULL", (), (0, 1 << 31, 1 << 31, 1 << 31), imms=(0.0,)), "bytes"),
+    "convolution attributes": (window("CONV2D", (0, 1), (2, 4, 5, 5), (1,) * 8), "9 attributes"),
+    "convolution stride": (window("CONV2D", (0, 1), (2, 4, 5, 5), (0, *(1,) * 8)), "out of range"),
+    "convolution padding": (window("CONV2D_WEIGHT", (0, 1), (4, 6, 3, 3), (1, 1, 1 << 60, *(1,) * 6)), "out of range"),
+    "convolution dtypes": (window("CONV2D", (0, 2), (2, 4, 5, 5), (1,) * 9), "different dtypes"),
+    "convolution rank": (window("CONV2D", (0, 1), (2, 4, 25), (1,) * 9), "rank must be 4"),
+    "convolution operand": (window("CONV2D", (0, 3), (2, 4, 5, 5), (1,) * 9), "take rank 4"),
+    "pool attributes": (window("MAX_POOL2D", (0,), (2, 6, 2, 2), (2,) * 10), "9 attributes, a pool 8 or 10"),
+    "pool operands": (window("MAX_POOL2D", (0, 0, 0), (2, 6, 2, 2), (1,) * 8), "one operand or two"),
+    "pool flag": (window("AVG_POOL2D", (0,), (2, 6, 2, 2), (1,) * 8 + (2, 0)), "out of range"),
     "unknown dtype": (one("FULL", (), (3,), 10, imms=(0.0,)), "unknown dtype"),
 }
 
@@ -76,6 +92,8 @@ NEED_INPUTS = {
     "one hot rank",
     "gather rank",
     "logical wants bool",
+    "convolution dtypes",
+    "convolution operand",
 }
 
 
