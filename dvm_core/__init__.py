@@ -16,6 +16,7 @@ from .errors import ArgumentError, DeviceError, DtypeError, Error, ShapeError, U
 if TYPE_CHECKING:
     from . import msbc
     from .agent import debug
+    from .bf16 import convert_from_bf16, convert_to_bf16
     from .devices import device, set_device
     from .frontends.array import Array, tensor
     from .frontends.builder import IntArrayRef, Kernel, NDObject, PyKernel, ScalarRef, kernel
@@ -42,6 +43,8 @@ _LAZY = {
     **{name: ("frontends.builder_kinds", name) for name in ("F_DYN", "F_UWS", "F_SPEC", "F_OPT_FRAC", "F_PRIV1", "F_PRIV2")},
     "tester": ("tester", ""),
     "tensor": ("frontends.array", "tensor"),
+    "convert_to_bf16": ("bf16", "convert_to_bf16"),
+    "convert_from_bf16": ("bf16", "convert_from_bf16"),
     "Array": ("frontends.array", "Array"),
     "programs": ("programs", ""),
     "msbc": ("msbc", ""),
@@ -69,6 +72,8 @@ __all__ = [
     "UnsupportedError",
     "bfloat16",
     "bool_",
+    "convert_from_bf16",
+    "convert_to_bf16",
     "debug",
     "device",
     "float16",

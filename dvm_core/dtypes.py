@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import DtypeError, UnsupportedError
+from .errors import DtypeError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,16 +13,15 @@ if TYPE_CHECKING:
 class DataType:
     """An element type. Equal to itself and to any spelling of its name (`dvm.float32 == "float32"`)."""
 
-    __slots__ = ("name", "code", "itemsize", "short", "das", "kind", "supported")
+    __slots__ = ("name", "code", "itemsize", "short", "das", "kind")
 
-    def __init__(self, name: str, code: int, itemsize: int, short: str, das: str, kind: str, supported: bool) -> None:
+    def __init__(self, name: str, code: int, itemsize: int, short: str, das: str, kind: str) -> None:
         self.name = name
         self.code = code  # of native/types.h and of MSBC
         self.itemsize = itemsize  # bytes
         self.short = short  # in summaries: f32[32,64]
         self.das = das  # in tile-level text, DVM's own names
         self.kind = kind  # "f" float, "i" integer, "b" bool
-        self.supported = supported  # there are kernels for it in this version
 
     @property
     def numpy(self) -> np.dtype:
@@ -48,16 +47,16 @@ class DataType:
 
 # fmt: off
 TABLE = (
-    #        name        code bytes short   das     kind supported
-    DataType("float32",  1,   4,    "f32",  "fp32", "f", True),
-    DataType("float16",  2,   2,    "f16",  "fp16", "f", False),
-    DataType("bfloat16", 3,   2,    "bf16", "bf16", "f", False),
-    DataType("float64",  4,   8,    "f64",  "fp64", "f", True),
-    DataType("bool",     5,   1,    "bool", "bool", "b", True),
-    DataType("int8",     6,   1,    "i8",   "s8",   "i", True),
-    DataType("uint8",    7,   1,    "u8",   "u8",   "i", True),
-    DataType("int32",    8,   4,    "i32",  "s32",  "i", True),
-    DataType("int64",    9,   8,    "i64",  "s64",  "i", True),
+    #        name        code bytes short   das     kind
+    DataType("float32",  1,   4,    "f32",  "fp32", "f"),
+    DataType("float16",  2,   2,    "f16",  "fp16", "f"),
+    DataType("bfloat16", 3,   2,    "bf16", "bf16", "f"),
+    DataType("float64",  4,   8,    "f64",  "fp64", "f"),
+    DataType("bool",     5,   1,    "bool", "bool", "b"),
+    DataType("int8",     6,   1,    "i8",   "s8",   "i"),
+    DataType("uint8",    7,   1,    "u8",   "u8",   "i"),
+    DataType("int32",    8,   4,    "i32",  "s32",  "i"),
+    DataType("int64",    9,   8,    "i64",  "s64",  "i"),
 )
 # fmt: on
 BY_CODE = {dtype.code: dtype for dtype in TABLE}
@@ -95,19 +94,9 @@ def of(dtype: Any, *, file: str = "", line: int = 0) -> DataType:
     return found
 
 
-def usable(dtype: Any, *, op: str = "", file: str = "", line: int = 0) -> DataType:
-    """As `of`, but raises UnsupportedError for a dtype this version has no kernels for."""
-    found = of(dtype, file=file, line=line)
-    if not found.supported:
-        names = ", ".join(str(entry) for entry in TABLE if entry.supported)
-        raise UnsupportedError(
-            f"{op + ': ' if op else ''}{found} is not computed in this version, which has {names}; convert the input to float32 first",
-            op=op,
-            dtypes=(found.name,),
-            file=file,
-            line=line,
-        )
-    return found
+def holds(array: Any, dtype: DataType) -> bool:
+    """Whether a NumPy array's items are of that dtype of ours; uint16 ones may be bfloat16's bits."""
+    return find(array.dtype) is dtype or (dtype is bfloat16 and array.dtype.name == "uint16")
 
 
 def describe(dtype: int | DataType, shape: tuple[int, ...] | list[int]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..bf16 import convert_from_bf16
 from ..dtypes import BY_CODE
 
 BFLOAT16 = 3  # code of native/types.h
@@ -18,7 +19,7 @@ _CODES = {entry.numpy: entry.code for entry in BY_CODE.values() if entry.code !=
 
 def code_of(array: np.ndarray) -> int:
     """Our dtype code for a NumPy array, 0 for a dtype we have no name for."""
-    return _CODES.get(array.dtype, 0)
+    return BFLOAT16 if array.dtype.name == "bfloat16" else _CODES.get(array.dtype, 0)
 
 
 def dtype_name(code: int, array: np.ndarray | None = None) -> str:
@@ -27,10 +28,8 @@ def dtype_name(code: int, array: np.ndarray | None = None) -> str:
 
 
 def numbers(array: np.ndarray, code: int) -> np.ndarray:
-    """The array as numbers NumPy can compute with: bfloat16, which travels as uint16, becomes float32. Else a view."""
-    if code == BFLOAT16 and array.dtype == np.uint16:
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return array
+    """The array as numbers NumPy can compute with: bfloat16, which travels as its bits, becomes float32. Else a view."""
+    return convert_from_bf16(array) if code == BFLOAT16 and array.dtype.itemsize == 2 else array
 
 
 def texts(array: np.ndarray, code: int, start: int, count: int) -> list[str]:

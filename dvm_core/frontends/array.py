@@ -3,41 +3,58 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import _core
-from ..dtypes import TABLE, DataType, describe, float32, usable
+from ..bf16 import convert_from_bf16, convert_to_bf16
+from ..dtypes import TABLE, DataType, bfloat16, describe, float32, float64
+from ..dtypes import of as dtype_of
 from ..errors import DtypeError, convert, where
 from ..msbc.layout import CODES as OP
 from . import array_index, array_record
 from .array_methods import Methods, Scalar
 from .array_record import record
 
-_COMPUTED = {dtype.numpy: dtype.code for dtype in TABLE if dtype.supported and dtype.name != "bfloat16"}  # NumPy dtypes taken as they are
+_AS_THEY_ARE = {dtype.numpy: dtype.code for dtype in TABLE if dtype is not bfloat16}  # NumPy's dtypes that are ours
 
 
 def tensor(data: Any, dtype: Any = None) -> Array:
     """An array from a NumPy array (shared, not copied), a number, nested lists, or a framework's tensor.
 
-    dtype: converts to it; otherwise NumPy arrays keep theirs, Python floats become float32. Raises UnsupportedError for a dtype this
-    version does not compute.
+    dtype: converts to it; otherwise NumPy arrays keep theirs, Python floats become float32. With dtype bfloat16 a uint16 array holds its
+    bits, and anything else numbers to be rounded. Raises DtypeError for a dtype that is none of ours.
     """
-    if data.__class__ is np.ndarray and dtype is None and data.dtype in _COMPUTED:
-        return _on(data, _COMPUTED[data.dtype])
+    if data.__class__ is np.ndarray and dtype is None and data.dtype in _AS_THEY_ARE:
+        return _on(data, _AS_THEY_ARE[data.dtype])
     file, line = where(_core.user_place())
     if isinstance(data, Array):
         return data if dtype is None else data.astype(dtype)
-    for method in ("asnumpy", "numpy"):
-        if not isinstance(data, np.ndarray) and hasattr(data, method):
-            data = getattr(data, method)()
-    array = np.asarray(data)
+    array = numpy_of(data)
     if dtype is None and array.dtype == np.float64 and not isinstance(data, (np.ndarray, np.generic)):
         dtype = float32
-    wanted = usable(array.dtype if dtype is None else dtype, op="tensor", file=file, line=line)
-    return _on(np.asarray(array, wanted.numpy), wanted.code)
+    wanted = dtype_of(array.dtype if dtype is None else dtype, file=file, line=line)
+    if wanted is bfloat16:
+        return _on(array if array.dtype == np.uint16 else convert_to_bf16(array), wanted.code)
+    return _on(np.asarray(convert_from_bf16(array) if array.dtype.name == "bfloat16" else array, wanted.numpy), wanted.code)
+
+
+def numpy_of(data: Any) -> np.ndarray:
+    """An argument as a NumPy array, without a copy where it is one: NumPy's, ours, MindSpore's, PyTorch's. bfloat16 comes as its bits
+    (uint16), or in a dtype of that name."""
+    if isinstance(data, np.ndarray):
+        return data
+    if isinstance(data, Array):
+        return data.bits() if data.dtype is bfloat16 else data.numpy()
+    if str(getattr(data, "dtype", "")) == "torch.bfloat16":  # which PyTorch has no way to NumPy for
+        return data.view(sys.modules["torch"].int16).numpy().view(np.uint16)
+    for method in ("asnumpy", "numpy"):
+        if hasattr(data, method):
+            return np.asarray(getattr(data, method)())
+    return np.asarray(data)
 
 
 def _on(array: np.ndarray, code: int) -> Array:
@@ -60,7 +77,18 @@ class Array(_core.Tensor, Methods):
     # ---- values --------------------------------------------------------------------------------
 
     def numpy(self) -> np.ndarray:
-        """The values as a NumPy array (read only if they were computed here), running what is pending."""
+        """The values as a NumPy array (read only if they were computed here), running what is pending. bfloat16, which NumPy has not, as
+        float32; `bits` has its memory."""
+        found = self._memory()
+        return convert_from_bf16(found) if self.dtype is bfloat16 else found
+
+    def bits(self) -> np.ndarray:
+        """A bfloat16 array's memory as uint16, running what is pending."""
+        if self.dtype is not bfloat16:
+            raise self._dtype_error("bits", f"is for bfloat16 arrays, got {describe(self.dtype, self.shape)}; use .numpy()")
+        return self._memory()
+
+    def _memory(self) -> np.ndarray:
         try:
             return self._numpy()
         except _core.Error as error:
@@ -155,11 +183,11 @@ class Array(_core.Tensor, Methods):
     # ---- operators --------------------------------------------------------------------------------
 
     def _divide(self, other: Any, swapped: bool) -> Array:
-        if self.dtype.kind != "f":
-            raise self._dtype_error(
-                "DIV", f"/ takes floats, got {describe(self.dtype, self.shape)}; convert with .astype('float32'), or use //"
-            )
-        return self._binary("DIV", other, swapped)
+        if self.dtype.kind == "f":
+            return self._binary("DIV", other, swapped)
+        if not isinstance(other, (bool, int, float, np.generic)):  # integers and bools are divided in float64, as in NumPy
+            other = self._operand("DIV", other).astype(float64)  # type: ignore[union-attr]
+        return self.astype(float64)._binary("DIV", other, swapped)
 
     def __floordiv__(self, other: Any) -> Array:
         quotient = self._binary("DIV", other)
@@ -189,7 +217,7 @@ class Array(_core.Tensor, Methods):
 
 def full(shape: Sequence[int], value: Scalar, dtype: Any = float32) -> Array:
     """An array of one value."""
-    wanted = usable(dtype, op="FULL")
+    wanted = dtype_of(dtype)
     number = float(value) if wanted.kind == "f" else int(value)
     return record(OP["FULL"], (), (), tuple(shape), wanted.code, (number,))
 

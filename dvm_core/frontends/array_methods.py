@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .. import _core
-from ..dtypes import DataType, bool_, describe, float32, float64, int64, usable
+from ..dtypes import DataType, bfloat16, bool_, describe, float16, float32, float64, int64
+from ..dtypes import of as dtype_of
 from ..errors import ArgumentError, DtypeError, ShapeError, where
 from ..msbc.layout import CODES as OP
 from .array_record import record
@@ -23,6 +24,12 @@ Scalar = bool | int | float
 def _unary(opcode: str) -> Callable[[Methods], Array]:
     code = OP[opcode]
     return lambda self: record(code, (self,))  # type: ignore[arg-type]
+
+
+def _float_unary(opcode: str) -> Callable[[Methods], Array]:
+    # As NumPy: bools and integers of 8 bits become float16 first, wider ones float64.
+    code = OP[opcode]
+    return lambda self: record(code, (self if self.dtype.kind == "f" else self.astype(float16 if self.dtype.itemsize == 1 else float64),))  # type: ignore[arg-type]
 
 
 class Methods:
@@ -43,10 +50,11 @@ class Methods:
     _operand: Callable[[str, Any], Array | Scalar]
     _dtype_error: Callable[..., DtypeError]
 
-    exp, log, sqrt, rsqrt = _unary("EXP"), _unary("LOG"), _unary("SQRT"), _unary("RSQRT")
-    tanh, erf, sigmoid, sin, cos = _unary("TANH"), _unary("ERF"), _unary("SIGMOID"), _unary("SIN"), _unary("COS")
+    exp, log, sqrt, rsqrt = _float_unary("EXP"), _float_unary("LOG"), _float_unary("SQRT"), _float_unary("RSQRT")
+    tanh, erf, sigmoid = _float_unary("TANH"), _float_unary("ERF"), _float_unary("SIGMOID")
+    sin, cos, reciprocal = _float_unary("SIN"), _float_unary("COS"), _float_unary("RECIPROCAL")
     floor, ceil, round, trunc = _unary("FLOOR"), _unary("CEIL"), _unary("ROUND"), _unary("TRUNC")
-    abs, reciprocal, isfinite, copy = _unary("ABS"), _unary("RECIPROCAL"), _unary("IS_FINITE"), _unary("COPY")
+    abs, isfinite, copy = _unary("ABS"), _unary("IS_FINITE"), _unary("COPY")
 
     def maximum(self, other: Any) -> Array:
         """The larger, element by element; NaN if either is."""
@@ -61,8 +69,10 @@ class Methods:
     def astype(self, dtype: Any) -> Array:
         """In another dtype; float to integer goes towards zero."""
         file, line = where(_core.user_place())
-        wanted = usable(dtype, op="CAST", file=file, line=line)
+        wanted = dtype_of(dtype, file=file, line=line)
         return self._op("CAST", dtype=wanted) if wanted is not self.dtype else self._itself()
+
+    to = astype
 
     def where(self, a: Any, b: Any) -> Array:
         """a where this (bool) array is true, else b. One of a and b may be a number."""
@@ -91,7 +101,9 @@ class Methods:
         return self._reduce("MIN", axis, keepdims)
 
     def softmax(self, axis: int = -1) -> Array:
-        """exp(x - max) / sum(exp(x - max)) along an axis."""
+        """exp(x - max) / sum(exp(x - max)) along an axis; of halves in float32, rounded once."""
+        if self.dtype in (float16, bfloat16):
+            return self.astype(float32).softmax(axis).astype(self.dtype)
         e = (self._itself() - self.max(axis, True)).exp()
         return e / e.sum(axis, True)
 
@@ -171,4 +183,4 @@ class Methods:
 
     def one_hot(self, depth: int, on: Scalar = 1, off: Scalar = 0, dtype: Any = float32) -> Array:
         """`on` where the index is, else `off`, along a new last axis."""
-        return record(OP["ONE_HOT"], (self._itself(),), (depth,), None, usable(dtype, op="ONE_HOT").code, (on, off))
+        return record(OP["ONE_HOT"], (self._itself(),), (depth,), None, dtype_of(dtype).code, (on, off))

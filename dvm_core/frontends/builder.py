@@ -20,7 +20,7 @@ import numpy as np
 from .. import _core
 from ..errors import ArgumentError
 from . import capture, reloadable
-from .builder_arrays import as_array
+from .array import numpy_of
 from .builder_kernel import Kernel
 from .builder_lower import Lowering
 from .builder_objects import IntArrayRef, NDObject, ScalarRef, fail, numbers
@@ -181,7 +181,7 @@ class KernelFunction:
         arrays: dict[int, np.ndarray] = {}
         for index, target in kobj.bindings:
             if isinstance(target, NDObject):
-                arrays.setdefault(index, as_array(args[index]))
+                arrays.setdefault(index, numpy_of(args[index]))
                 kobj.input(target, arrays[index])
             else:
                 target.update(args[index])

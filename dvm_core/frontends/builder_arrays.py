@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..dtypes import bfloat16, find
+from ..dtypes import bfloat16, holds
 from ..errors import ArgumentError, DtypeError, ShapeError
+from .array import numpy_of
 from .builder_io import Ends
 from .builder_lower import Lowering
 from .builder_objects import NDObject, fail, now
@@ -25,13 +26,12 @@ class Arrays(Ends):
     _drying: bool  # code is made on arrays that nobody sees
 
     def _checked(self, load: NDObject, value: Any) -> np.ndarray:
-        array = as_array(value)
-        dtype = bfloat16 if array.dtype == np.uint16 and load.dtype_ is bfloat16 else find(array.dtype)  # bfloat16 travels as uint16
-        if dtype is not load.dtype_:
+        array = numpy_of(value)
+        if not holds(array, load.dtype_):
             raise fail(
                 DtypeError,
                 f"declared {load.dtype_}, called with {array.dtype}{list(array.shape)}; convert the argument with "
-                f".astype({load.dtype_.name!r})",
+                + (f".astype({load.dtype_.name!r})" if load.dtype_ is not bfloat16 else "dvm.convert_to_bf16(...)"),
                 load.place,
                 load,
                 op=load.op,
@@ -81,6 +81,8 @@ class Arrays(Ends):
     def _target(self, store: NDObject, shape: tuple[int, ...]) -> tuple[np.ndarray | None, np.ndarray | None]:
         # (the part of the array given for a store that it writes, the array)
         base = self._targets.get(store.id)
+        if base is not None and base.dtype.name == "bfloat16":
+            base = base.view(np.uint16)
         target = base
         if store.op == "ViewStore":
             stride = now(store.attrs["stride"])
@@ -101,16 +103,6 @@ class Arrays(Ends):
 
     def _reads(self, target: np.ndarray) -> bool:
         return any(np.may_share_memory(target, array) for array in self._arrays.values())
-
-
-def as_array(value: Any) -> np.ndarray:
-    """An argument as a NumPy array, without a copy where it is one: NumPy, ours, MindSpore's, PyTorch's."""
-    if isinstance(value, np.ndarray):
-        return value
-    for method in ("asnumpy", "numpy"):
-        if hasattr(value, method):
-            return np.asarray(getattr(value, method)())
-    return np.asarray(value)
 
 
 def strided(base: np.ndarray | None, shape: tuple[int, ...], stride: tuple[int, ...], store: NDObject) -> np.ndarray:

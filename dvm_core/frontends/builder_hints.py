@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import _core
+from ..bf16 import convert_from_bf16, convert_to_bf16
 from ..errors import ArgumentError
 from . import builder_clone
 from .builder_kinds import kind_of
@@ -106,14 +105,5 @@ class Hints(Rules):
 
     # ---- numbers that NumPy has no type for ----------------------------------------------------------------------
 
-    @staticmethod
-    def convert_to_bf16(array: Any) -> np.ndarray:
-        """float32 as bfloat16 in uint16, to the nearest, halves to even; a NaN stays one."""
-        bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
-        rounded = ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
-        return np.where(bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000), (bits >> np.uint32(16)).astype(np.uint16) | 0x40, rounded)
-
-    @staticmethod
-    def convert_from_bf16(array: Any) -> np.ndarray:
-        """bfloat16 in uint16 as float32, exactly."""
-        return (np.asarray(array, np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    convert_to_bf16 = staticmethod(convert_to_bf16)
+    convert_from_bf16 = staticmethod(convert_from_bf16)

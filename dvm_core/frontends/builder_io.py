@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from ..dtypes import usable
+from ..dtypes import of as dtype_of
 from ..errors import ArgumentError, where
 from .builder_objects import IntArrayRef, NDObject, ScalarRef, fail, now, numbers
 from .builder_rules import tensor_of
@@ -75,7 +75,7 @@ class Ends(Shaped):
     def _load(self, op: str, shape: Any, dtype: Any, **attrs: Any) -> NDObject:
         place = _core.user_place()
         file, line = where(place)
-        node = self._node(op, (), usable(dtype, op=op, file=file, line=line), place, shape=shape, **attrs)
+        node = self._node(op, (), dtype_of(dtype, file=file, line=line), place, shape=shape, **attrs)
         if not isinstance(shape, IntArrayRef) and all(dim >= 0 for dim in shape):
             node.dims = shape
         elif not isinstance(shape, IntArrayRef) and (min(shape) < -1 or "priv1" in self.flags):

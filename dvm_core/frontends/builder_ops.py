@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from .. import _core
-from ..dtypes import bool_, float32, int64, uint8, usable
+from ..dtypes import bfloat16, bool_, float16, float32, int64, uint8
+from ..dtypes import of as dtype_of
 from ..errors import ArgumentError, where
 from .builder_objects import NDObject, fail, numbers
 from .builder_rules import Operand, Rules, Scalar, encode, taken, tensor_of
@@ -139,7 +140,11 @@ class Elementwise(Rules):
         return self._logical("LogicalOr", a, b)
 
     def pow(self, a: Operand, b: Operand) -> NDObject:
-        """a ** b. A whole exponent becomes multiplications; a positive number to a tensor becomes exp(b ln a)."""
+        """a ** b. A whole exponent becomes multiplications; a positive number to a tensor exp(b ln a). Halves go through float32."""
+        half = next((item.dtype_ for item in (a, b) if isinstance(item, NDObject) and item.dtype_ in (float16, bfloat16)), None)
+        if half is not None:
+            self._same_dtype("Power", [item for item in (a, b) if isinstance(item, NDObject)], _core.user_place())
+            return self.cast(self.pow(*(self.cast(item, float32) if isinstance(item, NDObject) else item for item in (a, b))), half)
         if isinstance(b, (int, float)) and isinstance(a, NDObject) and math.isfinite(b) and int(b) == b:
             return self._whole_power(a, int(b))
         if isinstance(a, (int, float)) and a > 0 and math.isfinite(a) and isinstance(b, NDObject):
@@ -150,7 +155,7 @@ class Elementwise(Rules):
         """x in another dtype; x itself if it has it already. Float to integer goes towards zero."""
         place = _core.user_place()
         file, line = where(place)
-        wanted = usable(dtype, op="Cast", file=file, line=line)
+        wanted = dtype_of(dtype, file=file, line=line)
         return x if tensor_of(x, "Cast").dtype_ is wanted else self._node("Cast", (x,), wanted, place)
 
     def select(self, cond: NDObject, a: Operand, b: Operand) -> NDObject:
@@ -177,7 +182,7 @@ class Elementwise(Rules):
         """A tensor of one value."""
         place = _core.user_place()
         file, line = where(place)
-        wanted = usable(dtype, op="Full", file=file, line=line)
+        wanted = dtype_of(dtype, file=file, line=line)
         return self._full(encode(value, wanted, "Full", place), numbers(shape), wanted, place)
 
     def _logical(self, op: str, a: NDObject, b: NDObject) -> NDObject:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from ..dtypes import float32, usable
+from ..dtypes import float32
+from ..dtypes import of as dtype_of
 from ..errors import ArgumentError, where
 from .builder_objects import NDObject, ScalarRef, fail, numbers
 from .builder_rules import Rules, Scalar, encode, taken
@@ -87,7 +88,7 @@ class Shaped(Rules):
         """`on` where the index is, else `off`, along a new axis of extent `depth`. Indices int32."""
         place = _core.user_place()
         file, line = where(place)
-        wanted = usable(dtype, op="OneHot", file=file, line=line)
+        wanted = dtype_of(dtype, file=file, line=line)
         taken(indices, "OneHot", place)
         imms = tuple(encode(value, wanted, "OneHot", place) for value in (on, off))
         return self._node("OneHot", (indices,), wanted, place, depth=int(depth), axis=int(axis), imms=imms)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..dtypes import BY_CODE, describe, find
+from ..dtypes import BY_CODE, bfloat16, describe, find, holds
 from ..errors import ArgumentError, Error, ShapeError, native
 from . import layout as L
 from .code import Code, Input, Instruction
@@ -131,12 +131,7 @@ class LoadedProgram:
             )
         arrays = [np.asarray(bound[i]) for i in range(self.input_count)]
         for number, (array, item) in enumerate(zip(arrays, self.inputs or (), strict=False)):
-            dtype = find(array.dtype)
-            if (
-                (dtype is None or dtype.code != item.dtype)
-                and not (item.dtype == 3 and array.dtype == np.uint16)
-                or array.ndim != len(item.shape)
-            ):
+            if not holds(array, BY_CODE[item.dtype]) or array.ndim != len(item.shape):
                 raise ArgumentError(
                     f"input {number}{' (' + item.name + ')' if item.name else ''} is {describe(item.dtype, item.shape)} "
                     f"in the program, got {array.dtype}{list(array.shape)}: dtype and rank must agree",
@@ -172,10 +167,10 @@ class LoadedProgram:
 
 
 def add_input(graph: Any, array: np.ndarray, cls: str = "") -> int:
-    """An array as an input of a graph (no copy; the graph holds it)."""
+    """An array as an input of a graph (no copy; the graph holds it). uint16 is bfloat16's bits."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    dtype = find(array.dtype)
+    dtype = bfloat16 if array.dtype == np.uint16 else find(array.dtype)
     if dtype is None:
         raise Error(f"no dtype of ours is {array.dtype}")
     strides = None if array.flags.c_contiguous else tuple(stride // array.itemsize for stride in array.strides)

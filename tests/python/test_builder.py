@@ -238,21 +238,6 @@ def test_mixed_dtypes_name_rule_and_line():
     assert error.dtypes == ("float32", "int32") and error.op == "Mul"
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", dvm.float16, dvm.bfloat16])
-def test_half_precision_says_what_there_is(dtype):
-    def body():
-        @dvm.kernel
-        def kernel(k, x):
-            return k.store(k.load(x, dtype))  # half
-
-    raised(
-        dvm.UnsupportedError,
-        "float16 is not computed in this version, which has float32, float64|convert the input to float32",
-        body,
-        "# half",
-    )
-
-
 def test_what_a_body_does_wrong():
     def integer_sum():
         dvm.kernel(lambda k, x: k.store(k.sum(k.load(x, "int32"), [0])))  # integer sum
