@@ -17,6 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import attention
+import decoder
 import digits
 import ops
 import products
@@ -55,7 +57,8 @@ def report(rows: list[Row], sweeps: list[Sweep], compile_us: dict[str, float]) -
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few seconds in all: to see that it runs, not to judge by")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only groups whose name has TEXT: step, ops, products, attached")
+    parser.add_argument("--only", default="", metavar="TEXT",
+                        help="only groups whose name has TEXT: step, ops, products, attention, decoder, attached")
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     options = parser.parse_args()
     seconds = 0.5 if options.quick else 5.0
@@ -64,6 +67,7 @@ def main() -> int:
     groups = {
         "step": lambda: digits.training_step(seconds * 2),
         "ops": lambda: ops.rows(seconds),
+        "decoder": lambda: decoder.rows(1 if options.quick else 3),
         "attached": lambda: digits.attached(seconds, options.out.parent.resolve(), pairs=1 if options.quick else 5),
     }
     rows: list[Row] = []
@@ -71,6 +75,9 @@ def main() -> int:
     if options.only in "products":
         with console.status("measuring: products"):
             sweeps += products.sweeps(options.quick)
+    if options.only in "attention":
+        with console.status("measuring: attention"):
+            sweeps += attention.sweeps(options.quick)
     for name, group in groups.items():
         if options.only in name:
             with console.status(f"measuring: {name}"):
