@@ -112,6 +112,26 @@ def record(opcode: int, operands: tuple[Any, ...], attrs: tuple[int, ...] = (), 
     where immediate 0 stands."""
 def array_from_numpy(array: np.ndarray, dtype: int) -> Any:
     """An Array on the memory of a NumPy array whose items are of that dtype."""
+def array_alias(array: Tensor) -> Any:
+    """Another Array on the same memory."""
+class Replay:
+    """A flush that can be run again on other memory of the same shapes."""
+class Replays:
+    """The replays of a function in graph mode, by kind of arguments."""
+    def __init__(self) -> None: ...
+    def run(self, arguments: tuple[Any, ...]) -> Any:
+        """The function's result, None if it must be called."""
+    def add(self, arguments: tuple[Any, ...], replay: Replay, single: bool, guards: Callable[[], bool] | None) -> None:
+        """For arguments like these. single: the result is one array, else a tuple. guards(): whether what is read from outside is as it
+        was."""
+    def clear(self) -> None: ...
+    def __len__(self) -> int: ...
+def recorded(arguments: tuple[Any, ...], results: tuple[Any, ...]) -> Replay | None:
+    """What is recorded now as a Replay, None if a result is no part of it."""
+def hold_replays(hold: bool) -> None:
+    """While held, every call of a function in graph mode is made in Python."""
+def step() -> int:
+    """Number of the current or last outermost captured call."""
 def current_recorder() -> Recorder:
     """Where the calling thread records: the graph of its active capture, or one of its own."""
 def active_capture() -> Any:

@@ -9,15 +9,15 @@ import numpy as np
 
 from .. import _core
 from ..errors import convert
-from . import array_record, capture, reloadable
+from . import array_record, array_trace, capture, reloadable
 from .array import Array
-from .notices import notice
 
 
 class ArrayCapture(capture.Capture):
     """One call of a captured function over dvm.tensor arrays while it records."""
 
     front_end = "array"
+    flushes = 0  # so far
 
     def flush_all(self) -> None:
         graph = self.graph
@@ -28,6 +28,7 @@ class ArrayCapture(capture.Capture):
         self._flush(array_record.wanted(self))
 
     def _flush(self, keep: list[int]) -> None:
+        self.flushes += 1
         try:
             self.graph.flush(keep=keep)
         except _core.Error as error:
@@ -48,21 +49,20 @@ def describe(value: Any) -> Hashable | None:
 
 def call(info: Any, args: tuple, kwargs: dict) -> Any:
     """Calls a captured function (jit.CapturedFunction); its results are computed when it returns."""
-    if info.mode == "graph":
-        code = info.function.__code__
-        notice(f"{info.name} runs in stream mode: graph mode is for MindSpore functions", path=code.co_filename, line=code.co_firstlineno,
-               category="trace", once=("trace", info.name, code.co_filename))
     inputs = (reloadable.signature(args, describe), reloadable.signature(kwargs, describe))
 
     def attempt(step: int, check: reloadable.Check | None) -> Any:
         graph = _core.Graph(info.name)
         graph.step = step
         active = ArrayCapture(graph, info.name, step)
+        trace = array_trace.begin(info, args, kwargs) if info.mode == "graph" else None
         capture.push(active)
         try:
-            result = info.function(*args, **kwargs)
+            result = info.function(*(trace.arguments if trace else args), **kwargs)
             if check is not None:
                 check(reloadable.signature(result, describe, values=False))
+            if trace:
+                result = trace.end(active, result)
             active.flush_wanted()
         finally:
             capture.pop(active)

@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mindspore import Tensor, nn
+from .. import _core
 
 _LIBRARIES = frozenset(("mindspore", "numpy", "dvm_core", "dvm", "builtins", *sys.stdlib_module_names)) - {"__main__", "test"}
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
@@ -24,6 +24,16 @@ _ITEMS = 1024  # of a longer container only identity and length are guarded
 _CELL_TABLES = ("_params", "_cells", "_buffers", "_params_list", "_primitives")  # where a Cell keeps attributes of these kinds
 _COLLECTS = ("append", "extend", "add")  # a container that is only added to is not read
 _GONE: Any = type("Gone", (), {"__repr__": lambda self: "not there"})()
+
+# MindSpore's, once its front end is there (know_mindspore); until then nothing is one.
+Tensor: Any = type("Tensor", (), {})
+Cell: Any = type("Cell", (), {})
+
+
+def know_mindspore(tensor: type, cell: type) -> None:
+    """From now on MindSpore's tensors and cells are seen as such."""
+    global Tensor, Cell
+    Tensor, Cell = tensor, cell
 
 
 class Guard:
@@ -106,7 +116,7 @@ class _Search:
             if self.fresh(value, "argument"):
                 for key, item in _items(value):
                     self.argument(f"{label}[{key!r}]", item)
-        elif not isinstance(value, (Tensor, *_SCALARS)):
+        elif not isinstance(value, (Tensor, _core.Tensor, *_SCALARS)):
             self.reach(label, value)
 
     def code(self, function: Any) -> None:
@@ -135,7 +145,7 @@ class _Search:
             self.reach(label, value)
 
     def reach(self, label: str, value: Any) -> None:
-        if isinstance(value, (Tensor, *_SCALARS)) or not self.fresh(value, "reached"):
+        if isinstance(value, (Tensor, _core.Tensor, *_SCALARS)) or not self.fresh(value, "reached"):
             return
         if isinstance(value, (tuple, list, dict)):
             if len(value) <= _ITEMS:
@@ -149,13 +159,13 @@ class _Search:
                 self.reach(label, part)
         elif isinstance(value, types.FunctionType):
             self.code_of_user(value)
-        elif isinstance(value, nn.Cell) or not _of_library(value):
+        elif isinstance(value, Cell) or not _of_library(value):
             self.objects.append((label, value))
             if isinstance(value, type):
                 self.code_of_user(inspect.getattr_static(value, "__init__"))
             elif not isinstance(value, types.ModuleType):
                 self.code_of_user(inspect.getattr_static(value, "__call__", None))
-            if isinstance(value, nn.Cell):
+            if isinstance(value, Cell):
                 construct = inspect.getattr_static(value, "construct", None)
                 self.code(construct.__func__ if isinstance(construct, types.MethodType) else construct)
                 for table in ("_cells", "_params_list"):  # containers of cells go through them without naming them
@@ -177,7 +187,7 @@ class _Search:
             return
         label = f"{label}.{name}"
         own = getattr(found, "__dict__", {}) if not isinstance(found, type) else {}
-        tables = [own, *(own[table] for table in _CELL_TABLES if isinstance(own.get(table), dict))] if isinstance(found, nn.Cell) else [own]
+        tables = [own, *(own[table] for table in _CELL_TABLES if isinstance(own.get(table), dict))] if isinstance(found, Cell) else [own]
         for table in tables:
             if name in table:
                 self.guard(label, functools.partial(_from_tables, tables, name), found, ("own", name))
@@ -230,7 +240,7 @@ def _module(thing: Any) -> str:
 
 def _of_library(value: Any) -> bool:
     # Parts of frameworks and of the standard library, which do not change. Values and containers are no parts.
-    if isinstance(value, (Tensor, nn.Cell, tuple, list, dict, types.MethodType, functools.partial, *_SCALARS)):
+    if isinstance(value, (Tensor, _core.Tensor, Cell, tuple, list, dict, types.MethodType, functools.partial, *_SCALARS)):
         return False
     if isinstance(value, types.ModuleType):
         return value.__name__.partition(".")[0] in _LIBRARIES

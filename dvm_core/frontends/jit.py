@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ArgumentError, UnsupportedError
+from .. import _core
+from ..errors import ArgumentError, UnsupportedError, convert
 from . import capture, reloadable
 
 # "PIK" (Python inline kernel) is MindSpore's word for what "stream" is here.
@@ -21,7 +22,9 @@ class CapturedFunction:
         self.function = function  # the user's own function: hot reload exchanges its code
         self.mode = mode
         self.name = function.__qualname__
-        self.traces: Any = None  # of graph mode, made when first needed
+        self.traces: Any = None  # of graph mode with MindSpore, made when first needed
+        self.replays = _core.Replays()  # of graph mode with arrays,
+        self.replayed_version = 0  # made with the code of this version (reloadable.version)
 
 
 def jit(function: Any = None, *, mode: str = "stream") -> Any:
@@ -60,9 +63,17 @@ def _wrap(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
     info = CapturedFunction(function, mode)
     reloadable.register(info)
     active = capture.active
+    replay = info.replays.run if mode == "graph" else None
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if replay is not None and not kwargs:
+            try:
+                result = replay(args)
+            except _core.Error as error:
+                raise convert(error) from None
+            if result is not None:
+                return result
         if active() is not None:  # part of the capture that is going on
             return function(*args, **kwargs)
         return _front_end(args, kwargs)(info, args, kwargs)

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from mindspore import Tensor
+from mindspore import Tensor, nn
 
 from . import capture as captures
 from . import guards, mindspore_grad, reloadable
@@ -22,6 +22,8 @@ from .mindspore import MsCapture
 from .mindspore_grad import Backward
 from .notices import notice
 from .tape import Input
+
+guards.know_mindspore(Tensor, nn.Cell)
 
 _TRACES = 64  # kept for one function; the least recently used goes first
 _VARIANTS = 8  # kept for one kind of arguments: what is read elsewhere differs

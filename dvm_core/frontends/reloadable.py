@@ -28,7 +28,6 @@ _trials: list[Callable[[Exception], None]] = []
 _on_success: list[Callable[[int], None]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
-_step = 0
 version = 0  # goes up whenever queued code was put in force or taken back; traces of graph mode depend on it
 
 
@@ -48,13 +47,14 @@ def functions() -> list[Any]:
 
 def step() -> int:
     """Number of the current or last outermost captured call; 0 before the first."""
-    return _step
+    return _core.step()
 
 
 def at_next_call(apply: Callable[[int], None]) -> None:
     """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything."""
     with _lock:
         _queue.append(apply)
+        _core.hold_replays(True)
 
 
 def trial(undo: Callable[[Exception], None]) -> None:
@@ -62,24 +62,25 @@ def trial(undo: Callable[[Exception], None]) -> None:
     the call about to begin."""
     with _lock:
         _trials.append(undo)
+        _core.hold_replays(True)
 
 
 def on_success(callback: Callable[[int], None]) -> None:
     """`callback(step)` runs once: after the trial that is due has passed."""
     with _lock:
         _on_success.append(callback)
+        _core.hold_replays(True)
 
 
 def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> T:
     """Makes one outermost captured call: `run(step, check)` records and runs the function; it must pass the signature of its results
     to `check` before it executes anything. inputs: signature of the arguments."""
-    global _step, version
+    global version
     with _lock:
-        _step += 1
-        number = _step
+        number = _core.step() + 1
+        _core.set_step(number)
         due = list(_queue)
         _queue.clear()
-    _core.set_step(number)
     for apply in due:
         _guarded(apply, number)
     if due:
@@ -88,6 +89,7 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
         trials, successes = list(_trials), list(_on_success)
         _trials.clear()
         _on_success.clear()
+        _core.hold_replays(bool(_queue))
     key = (name, inputs)
     tried = bool(trials)
     if tried:

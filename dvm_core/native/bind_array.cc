@@ -209,6 +209,14 @@ void bind_arrays(nb::module_& m) {
         "Records an instruction of the user's line where the calling thread records and returns the Array of its result. Operands are arrays, "
         "None where immediate 0 stands. Error if they do not fit.");
   m.def("array_from_numpy", &from_numpy, "array"_a, "dtype"_a, "An Array on the memory of a NumPy array whose items are of that dtype.");
+  m.def(
+      "array_alias",
+      [](nb::handle array) {
+        Tensor& t = tensor_at(array.ptr());
+        compute(t);
+        return array_on(t.memory, t.lease, t.array);
+      },
+      "array"_a, "Another Array on the same memory.");
   m.def("current_recorder", &current_recorder, "Where the calling thread records: the graph of its active capture, or one of its own.");
   m.def(
       "set_active_capture", [](nb::handle capture) { set_active_capture(capture.is_none() ? nullptr : capture.ptr()); }, "capture"_a.none(),

@@ -57,6 +57,7 @@ std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, 
 
 // The handlers given to set_stop_handler and set_program_handler.
 StopHandler stop_handler();
+bool stopping();  // there is a stop handler: a debugger is attached
 Graph::ProgramHandler program_handler();
 void forget_handlers();
 
@@ -64,6 +65,7 @@ void bind_arrays(nb::module_& m);
 void bind_places(nb::module_& m);
 void bind_graph(nb::module_& m);
 void bind_programs(nb::module_& m);
+void bind_replays(nb::module_& m);
 void bind_hooks(nb::module_& m);
 void bind_process(nb::module_& m);
 void bind_heap(nb::module_& m);

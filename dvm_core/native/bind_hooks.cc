@@ -125,6 +125,8 @@ void forget_handlers() {
 }
 
 // The handler in force when the launch began; called with the GIL, which the launching thread has let go.
+bool stopping() { return on_stop != nullptr; }
+
 StopHandler stop_handler() {
   if (!on_stop) return nullptr;
   return [handler = hold(on_stop)](Launch& launch, int instruction, const char* reason, const std::vector<int64_t>& hooks) {

@@ -9,9 +9,6 @@
 namespace dvm {
 namespace {
 
-// Below this many elements the work is shorter than what handing the GIL back and forth can cost.
-constexpr int64_t kSmallWork = 32768;
-
 // First and last byte an array touches, relative to its pointer.
 std::pair<int64_t, int64_t> extent(const Dims& shape, const Dims& strides, int item) {
   int64_t low = 0, high = item;
@@ -217,7 +214,7 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
   }
   plan.geometry = geometry_;
   plan.step = step;
-  f.small = work_ < kSmallWork;
+  f.small = small();
   f.launch = std::make_shared<Launch>(std::move(plan), std::move(stop));
   for (const int32_t id : pending_) nodes_[static_cast<size_t>(id)].pending = -1;
   reset();

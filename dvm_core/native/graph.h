@@ -11,6 +11,9 @@
 
 namespace dvm {
 
+// Below this many elements the work is shorter than what handing the GIL back and forth can cost.
+inline constexpr int64_t kSmallWork = 32768;
+
 class Graph {
  public:
   explicit Graph(std::string name);
@@ -53,6 +56,8 @@ class Graph {
   void release(const std::vector<int64_t>& ids);
 
  private:
+  friend class Replay;
+  bool small() const { return work_ < kSmallWork; }
   int32_t add_operand(int32_t id);
   std::shared_ptr<ProgramCode> make_code() const;
   int64_t patch(ProgramCode& code) const;

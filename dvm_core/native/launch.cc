@@ -24,10 +24,11 @@ bool checkable(const Instr& instr) { return is_float(instr.dtype) && op_info(ins
 }  // namespace
 
 int64_t launch_count() { return launches.load(); }
+int64_t count_launch() { return launches.fetch_add(1) + 1; }
 
 Launch::Launch(Plan plan, StopHandler stop)
     : program(std::move(plan.program)),
-      number(launches.fetch_add(1) + 1),
+      number(count_launch()),
       step(plan.step),
       stop_(std::move(stop)),
       code_(std::move(plan.code)),

@@ -164,6 +164,22 @@ Program::Last Program::last() {
 void Program::set_last(Last last) {
   std::lock_guard lock(mutex_);
   std::swap(last_, last);
+  replayed_.store(0, std::memory_order_relaxed);
+}
+
+void Program::set_replayed(uint64_t number, const std::shared_ptr<ProgramCode>& code, const std::vector<int64_t>& geometry, const SegmentPtr& segment,
+                           const std::vector<uint8_t>& keep) {
+  if (replayed_.load(std::memory_order_relaxed) == number) return;
+  set_last({{segment}, keep, keep});
+  std::lock_guard lock(mutex_);
+  code_ = code;
+  geometry_ = geometry;
+  replayed_.store(number, std::memory_order_relaxed);
+}
+
+void Program::used_again(CompiledSegment& segment) {
+  hits.fetch_add(1, std::memory_order_relaxed);
+  segment.last_used.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 SegmentPtr Program::unhooked() {

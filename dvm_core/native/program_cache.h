@@ -67,6 +67,7 @@ class Program {
     if (code_.use_count() != 1) code_ = std::make_shared<ProgramCode>(*code_);
     count_patches(patch(*code_));
     geometry_ = std::move(geometry);
+    replayed_.store(0, std::memory_order_relaxed);
     return code_;
   }
 
@@ -80,6 +81,11 @@ class Program {
   };
   Last last();
   void set_last(Last last);
+  // The same for a replay of this number, which brings its own code. Costs a comparison if it was the last one as well.
+  void set_replayed(uint64_t number, const std::shared_ptr<ProgramCode>& code, const std::vector<int64_t>& geometry, const SegmentPtr& segment,
+                    const std::vector<uint8_t>& keep);
+  // A segment taken from the selector before is run once more.
+  static void used_again(CompiledSegment& segment);
   // Compiled as if there were no hooks, for the last launch's shapes and kept values.
   SegmentPtr unhooked();
 
@@ -100,6 +106,7 @@ class Program {
   std::vector<int64_t> geometry_;
   std::unordered_map<std::vector<int64_t>, SegmentPtr, WordsHash> segments_;
   Last last_;
+  std::atomic<uint64_t> replayed_{0};  // number of the replay that ran last; 0: a launch did
   std::vector<Hook> hooks_;
   std::atomic<bool> hooked_{false};
 };
@@ -118,5 +125,6 @@ struct SelectorStats {
 };
 SelectorStats selector_stats();
 int64_t launch_count();  // of the process
+int64_t count_launch();  // one more; its number, from 1
 
 }  // namespace dvm

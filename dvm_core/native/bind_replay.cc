@@ -1,0 +1,167 @@
+// The replays of a function in graph mode: one for each kind of arguments, found and run without Python.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+
+#include "array.h"
+#include "replay.h"
+
+namespace dvm {
+
+using namespace nb::literals;
+
+namespace {
+
+constexpr size_t kReplays = 64;  // of one function
+constexpr size_t kArguments = 32;
+
+std::atomic<bool> held{false};  // hot reload has something to do at the next call
+
+// What an argument must be: an array of this dtype and geometry, or this plain value.
+struct Kind {
+  nb::object plain;  // null: an array
+  DType dtype = DType::kNone;
+  Dims shape, strides;
+  size_t first = 0;  // the first argument that is the same array
+};
+
+bool same_plain(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a)) return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) == std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
+  return (PyLong_CheckExact(a) || PyUnicode_CheckExact(a)) && PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+}
+
+size_t first_of(PyObject* const* arguments, size_t i) {
+  size_t j = 0;
+  while (arguments[j] != arguments[i]) ++j;
+  return j;
+}
+
+bool fits(const std::vector<Kind>& kinds, PyObject* const* arguments, size_t count) {
+  if (kinds.size() != count) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const Kind& k = kinds[i];
+    if (k.plain.is_valid()) {
+      if (!same_plain(k.plain.ptr(), arguments[i])) return false;
+      continue;
+    }
+    if (!is_array(arguments[i])) return false;
+    const Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(arguments[i]));
+    if (!t.ready || t.dtype != k.dtype || !(t.shape == k.shape) || !(t.memory.strides == k.strides) || first_of(arguments, i) != k.first) return false;
+  }
+  return true;
+}
+
+class Replays {
+ public:
+  // The result of the function for these arguments, None if it must be called.
+  nb::object run(nb::handle tuple) {
+    if (held.load(std::memory_order_relaxed) || active_capture() || stopping()) return nb::none();
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr()));
+    PyObject* const* arguments = reinterpret_cast<PyTupleObject*>(tuple.ptr())->ob_item;
+    for (size_t e = 0; e < entries_.size(); ++e) {
+      if (!fits(entries_[e]->kinds, arguments, count)) continue;
+      if (e) std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(e), entries_.begin() + static_cast<std::ptrdiff_t>(e) + 1);
+      const std::shared_ptr<Entry> entry = entries_.front();  // guards run Python, which may change the list
+      if (entry->guards.is_valid() && !nb::cast<bool>(entry->guards())) return nb::none();
+      return entry->replay->begin() ? replayed(*entry, arguments, count) : nb::none();
+    }
+    return nb::none();
+  }
+
+  void add(nb::handle tuple, nb::object replay, bool single, nb::object guards) {
+    auto entry = std::make_shared<Entry>();
+    entry->held = replay;
+    entry->replay = &nb::cast<Replay&>(replay);
+    entry->single = single;
+    if (!guards.is_none()) entry->guards = std::move(guards);
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr()));
+    PyObject* const* arguments = reinterpret_cast<PyTupleObject*>(tuple.ptr())->ob_item;
+    for (size_t i = 0; i < count; ++i) {
+      Kind k;
+      if (is_array(arguments[i])) {
+        const Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(arguments[i]));
+        k.dtype = t.dtype;
+        k.shape = t.shape;
+        k.strides = t.memory.strides;
+        k.first = first_of(arguments, i);
+      } else {
+        k.plain = nb::borrow(arguments[i]);
+      }
+      entry->kinds.push_back(std::move(k));
+    }
+    entries_.insert(entries_.begin(), std::move(entry));
+    if (entries_.size() > kReplays) entries_.pop_back();
+  }
+
+  void clear() { entries_.clear(); }
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    std::vector<Kind> kinds;
+    nb::object held;
+    Replay* replay = nullptr;
+    bool single = true;  // one array, not a tuple of them
+    nb::object guards;   // a callable, null: nothing is read from outside
+  };
+
+  static nb::object replayed(Entry& entry, PyObject* const* arguments, size_t count) {
+    void* addresses[kArguments];
+    std::vector<Value> results(entry.replay->results());
+    for (size_t i = 0; i < count; ++i)
+      if (is_array(arguments[i])) addresses[i] = nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->memory.data;
+    set_step(current_step() + 1);
+    if (entry.replay->small) {
+      entry.replay->run(addresses, results.data());
+    } else {
+      nb::gil_scoped_release unlocked;
+      entry.replay->run(addresses, results.data());
+    }
+    if (entry.single) return array_on(std::move(results[0]), nullptr, {});
+    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
+    for (size_t i = 0; i < results.size(); ++i)
+      PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), array_on(std::move(results[i]), nullptr, {}).release().ptr());
+    return tuple;
+  }
+
+  std::vector<std::shared_ptr<Entry>> entries_;  // used last first
+};
+
+// Of what is recorded now and will be flushed next. None: a result is no part of it.
+nb::object recorded(nb::handle arguments, nb::handle results) {
+  const nb::object recorder = current_recorder();
+  Recorder& r = *nb::inst_ptr<Recorder>(recorder);
+  const auto value = [&](nb::handle a) { return is_array(a) && nb::inst_ptr<Tensor>(a)->recorded_by == r.number ? nb::inst_ptr<Tensor>(a)->value : -1; };
+  const Items given(arguments, "arguments"), wanted(results, "results");
+  if (given.size() > kArguments) return nb::none();
+  std::vector<std::pair<int64_t, int>> inputs;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (const int64_t v = value(given[i]); v >= 0) inputs.emplace_back(v, static_cast<int>(i));
+  std::vector<int64_t> values;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const int64_t v = value(wanted[i]);
+    if (v < 0 || r.graph.node(v).pending < 0) return nb::none();
+    values.push_back(v);
+  }
+  return nb::cast(new Replay(r.graph, inputs, values), nb::rv_policy::take_ownership);
+}
+
+}  // namespace
+
+void bind_replays(nb::module_& m) {
+  nb::class_<Replay>(m, "Replay", "A flush that can be run again on other memory of the same shapes.");
+  nb::class_<Replays>(m, "Replays", "The replays of a function in graph mode, by kind of arguments.")
+      .def(nb::init<>())
+      .def("run", &Replays::run, "arguments"_a, "The function's result, None if it must be called.")
+      .def("add", &Replays::add, "arguments"_a, "replay"_a, "single"_a, "guards"_a.none(),
+           "For arguments like these. single: the result is one array, else a tuple. guards(): whether what is read from outside is as it was.")
+      .def("clear", &Replays::clear)
+      .def("__len__", &Replays::size);
+  m.def("recorded", &recorded, "arguments"_a, "results"_a, "What is recorded now as a Replay, None if a result is no part of it.");
+  m.def("hold_replays", [](bool hold) { held.store(hold); }, "hold"_a, "While held, every call of a function in graph mode is made in Python.");
+  m.def("step", &current_step, "Number of the current or last outermost captured call.");
+}
+
+}  // namespace dvm

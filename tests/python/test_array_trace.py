@@ -1,0 +1,233 @@
+"""Graph mode of functions over dvm.tensor arrays: replays give what the function gives, and are not used where they must not be."""
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import dvm_core as dvm
+from dvm_core import _core
+from dvm_core.frontends import reloadable
+
+scale = 2.0
+weight = dvm.tensor(np.full((4, 4), 3.0, np.float32))
+
+
+def f32(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def replays(function) -> int:
+    return len(function.__dvm__.replays)
+
+
+def counted(body):
+    """The function in graph mode, and how often its Python body has run."""
+    runs = []
+
+    @dvm.jit(mode="graph")
+    def function(*args):
+        runs.append(1)
+        return body(*args)
+
+    return function, runs
+
+
+def test_a_replay_gives_the_same_bits_without_the_body():
+    function, runs = counted(lambda x, y: (x * y).softmax(-1) + 1.0)
+    for shape in [(3, 5), (8, 64), (0, 4), (200, 300), (3, 5)]:
+        for seed in range(3):
+            x, y = dvm.tensor(f32(*shape, seed=seed)), dvm.tensor(f32(*shape, seed=seed + 9))
+            expected = ((x * y).softmax(-1) + 1.0).numpy()
+            np.testing.assert_array_equal(function(x, y).numpy(), expected)
+    assert len(runs) == 4 == replays(function)
+
+
+def test_several_results_and_intermediates_on_both_cores():
+    function, runs = counted(lambda x: (x.exp(), x.sum(0), (x - x.mean(-1, True)).reshape(-1)))
+    for _ in range(3):
+        x = dvm.tensor(f32(300, 200))
+        made = function(x)
+        assert type(made) is tuple
+        for got, expected in zip(made, (x.exp(), x.sum(0), (x - x.mean(-1, True)).reshape(-1)), strict=True):
+            np.testing.assert_array_equal(got.numpy(), expected.numpy())
+    assert len(runs) == 1
+
+
+def test_strides_dtypes_and_plain_values_make_other_replays():
+    function, runs = counted(lambda x, by: x * by + 1)
+    base = f32(6, 8)
+    for x in (base, base.T, base[::2], base.astype(np.float64), base.astype(np.int32)):
+        for by in (2, 3):
+            for _ in range(2):
+                np.testing.assert_allclose(function(dvm.tensor(x), by).numpy(), x * by + 1, rtol=1e-6)
+    assert len(runs) == 10
+
+
+def test_zero_and_minus_zero_are_two_values():
+    function, _ = counted(lambda x, by: x * by)
+    one = dvm.tensor(np.ones(2, np.float32))
+    for by in (0.0, -0.0, 0.0, -0.0):
+        assert np.signbit(function(one, by).numpy()).all() == np.signbit(by)
+
+
+def test_one_array_twice_is_not_two():
+    function, _ = counted(lambda x, y: x - 2 * y)
+    a, b = dvm.tensor(f32(5)), dvm.tensor(f32(5, seed=1))
+    for x, y in ((a, a), (a, b), (b, b), (b, a)):
+        np.testing.assert_allclose(function(x, y).numpy(), x.numpy() - 2 * y.numpy(), rtol=1e-6)
+
+
+def test_a_global_that_is_also_an_argument_stays_a_global():
+    @dvm.jit(mode="graph")
+    def function(x):
+        return x - weight * 2
+
+    other = dvm.tensor(np.ones((4, 4), np.float32))
+    for x in (weight, other, weight):
+        np.testing.assert_array_equal(function(x).numpy(), x.numpy() - weight.numpy() * 2)
+
+
+def test_a_changed_global_or_closure_is_seen():
+    factor = 3.0
+
+    @dvm.jit(mode="graph")
+    def function(x):
+        return x * scale * factor
+
+    x = dvm.tensor(np.ones(3, np.float32))
+    assert function(x).numpy()[0] == function(x).numpy()[0] == 6
+    try:
+        globals()["scale"] = 5.0
+        assert function(x).numpy()[0] == 15
+        factor = 2.0
+        assert function(x).numpy()[0] == 10
+    finally:
+        globals()["scale"] = 2.0
+    assert function(x).numpy()[0] == 4
+
+
+def test_memory_changed_in_numpy_is_read_at_every_call():
+    function, _ = counted(lambda x: x + 1)
+    base = np.zeros(4, np.float32)
+    x = dvm.tensor(base)
+    for i in range(4):
+        base[:] = i
+        assert (function(x).numpy() == i + 1).all()
+
+
+@pytest.mark.parametrize("body", [
+    lambda x: x * float(x.sum()),                   # reads a value
+    lambda x: x,                                    # hands its argument through
+    lambda x: (x + 1, x),
+    lambda x: [x + 1],
+    lambda x: (x + 1, 2),
+    lambda x: kept.append(x * 2) or x + 1,          # keeps an array
+])
+def test_what_cannot_be_replayed_runs_every_time(body):
+    function, runs = counted(body)
+    for i in range(3):
+        x = dvm.tensor(np.full(3, i, np.float32))
+        got, expected = (r if isinstance(r, (tuple, list)) else [r] for r in (function(x), body(x)))
+        for a, b in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+        if body(x) is x:
+            assert got[0] is x
+    assert len(runs) == 3 and replays(function) == 0
+
+
+kept: list = []
+
+
+def test_pending_arguments_and_results_of_replays_go_on():
+    function, runs = counted(lambda x: x * 2)
+    x = dvm.tensor(f32(7))
+    y = function(x + 1)
+    for _ in range(3):
+        y = function(y) - 1
+    np.testing.assert_allclose(y.numpy(), ((((x.numpy() + 1) * 2) * 2 - 1) * 2 - 1) * 2 - 1, rtol=1e-6)
+    assert 1 <= len(runs) <= 4
+
+
+def test_inside_a_captured_call_it_is_part_of_that_call():
+    inner, runs = counted(lambda x: x * 2)
+
+    @dvm.jit
+    def outer(x):
+        return inner(x) + 1
+
+    x = dvm.tensor(f32(5))
+    inner(x)
+    for _ in range(2):
+        np.testing.assert_array_equal(outer(x).numpy(), (x * 2 + 1).numpy())
+    assert len(runs) == 3
+
+
+def test_new_code_is_traced_anew():
+    function, runs = counted(lambda x: x * 2)
+    x = dvm.tensor(np.ones(2, np.float32))
+    function(x)
+    function(x)
+    applied = []
+    reloadable.at_next_call(applied.append)
+    function(x)
+    assert applied == [reloadable.step()] and len(runs) == 2
+    function(x)
+    assert len(runs) == 2
+
+
+def test_hooks_checks_and_the_debugger_see_the_call():
+    function, runs = counted(lambda x: x.exp().log())
+    x = dvm.tensor(f32(9))
+    function(x)
+    function(x)
+    program = _core.programs()[-1]
+    before = program.launches
+    function(x)
+    assert program.launches == before + 1 and len(runs) == 1
+    _core.set_hook(program.id, 0, 2, 77)  # statistics
+    try:
+        function(x)
+        assert len(runs) == 2 and any(event.get("hook") == 77 for event in _core.poll_events())
+    finally:
+        _core.clear_hook(program.id, 0, 2, 77)
+    function(x)
+    assert len(runs) == 2
+
+
+def test_the_last_launch_of_a_program_is_the_replayed_one():
+    function, _ = counted(lambda x: x * 3)
+    shapes = [(4,), (6,)]
+    for shape in shapes * 2:
+        function(dvm.tensor(f32(*shape)))
+        assert _core.programs()[-1].input_shapes[0][0] == shape
+
+
+def test_an_index_out_of_range_is_told_with_its_place():
+    function, _ = counted(lambda x, index: x[index] * 1)
+    x = dvm.tensor(f32(5))
+    function(x, dvm.tensor(np.array([0, 4])))
+    for _ in range(2):
+        with pytest.raises(dvm.Error, match="GATHER"):
+            function(x, dvm.tensor(np.array([0, 9])))
+        np.testing.assert_array_equal(function(x, dvm.tensor(np.array([1, 2]))).numpy(), x.numpy()[[1, 2]])
+
+
+def test_threads_replay_the_same_function():
+    function, _ = counted(lambda x: (x * 2).softmax(-1) - x)
+    inputs = [dvm.tensor(f32(120, 400, seed=i)) for i in range(4)]
+    expected = [((x * 2).softmax(-1) - x).numpy() for x in inputs]
+    wrong = []
+
+    def work(i: int) -> None:
+        for _ in range(30):
+            if not np.array_equal(function(inputs[i]).numpy(), expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
