@@ -52,7 +52,7 @@ class Methods:
 
     exp, log, sqrt, rsqrt = _float_unary("EXP"), _float_unary("LOG"), _float_unary("SQRT"), _float_unary("RSQRT")
     tanh, erf, sigmoid = _float_unary("TANH"), _float_unary("ERF"), _float_unary("SIGMOID")
-    sin, cos, reciprocal = _float_unary("SIN"), _float_unary("COS"), _float_unary("RECIPROCAL")
+    sin, cos, reciprocal, log1p = _float_unary("SIN"), _float_unary("COS"), _float_unary("RECIPROCAL"), _float_unary("LOG1P")
     floor, ceil, round, trunc = _unary("FLOOR"), _unary("CEIL"), _unary("ROUND"), _unary("TRUNC")
     abs, isfinite, copy = _unary("ABS"), _unary("IS_FINITE"), _unary("COPY")
 

@@ -203,6 +203,9 @@ class Emitter:
     def log(self, a: int) -> int:
         return self.unary(CODE["LOG"], a)
 
+    def log1p(self, a: int) -> int:
+        return self.unary(CODE["LOG1P"], a)
+
     def sqrt(self, a: int) -> int:
         return self.unary(CODE["SQRT"], a)
 

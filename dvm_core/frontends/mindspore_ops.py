@@ -52,7 +52,7 @@ LOWER.update({name: _scaled(CODE[code]) for name, code in {
 LOWER.update({name: _unary(CODE[code]) for name, code in {
     "Neg": "NEG", "Abs": "ABS", "IsFinite": "IS_FINITE"}.items()})
 LOWER.update({name: _float_unary(CODE[code]) for name, code in {
-    "Exp": "EXP", "Log": "LOG", "Sqrt": "SQRT", "Rsqrt": "RSQRT", "Reciprocal": "RECIPROCAL", "Tanh": "TANH", "Erf": "ERF", "Sin": "SIN",
+    "Exp": "EXP", "Log": "LOG", "Log1p": "LOG1P", "Sqrt": "SQRT", "Rsqrt": "RSQRT", "Reciprocal": "RECIPROCAL", "Tanh": "TANH", "Erf": "ERF", "Sin": "SIN",
     "Cos": "COS", "Sigmoid": "SIGMOID", "Floor": "FLOOR", "Ceil": "CEIL", "Trunc": "TRUNC"}.items()})
 
 

@@ -163,6 +163,7 @@ _TABLE: dict[str, Rule] = {
     "ABS": (lambda e, g, n: e.mul(g, _sign(e, n.a)),),
     "EXP": (lambda e, g, n: e.mul(g, n.r),),
     "LOG": (lambda e, g, n: e.div(g, n.a),),
+    "LOG1P": (lambda e, g, n: e.div(g, e.add(n.a, 1.0)),),
     "SQRT": (lambda e, g, n: e.div(e.mul(g, 0.5), n.r),),
     "RSQRT": (lambda e, g, n: e.mul(e.mul(g, -0.5), e.mul(n.r, e.mul(n.r, n.r))),),
     "RECIPROCAL": (lambda e, g, n: e.neg(e.mul(g, e.mul(n.r, n.r))),),

@@ -53,13 +53,7 @@ U16, U32, I64, F64 = struct.Struct(">H"), struct.Struct(">I"), struct.Struct(">q
 OPS = {code: (name, cls, arity, rule) for name, code, cls, arity, rule, _ in _core.OPS}
 NAMES = {code: entry[0] for code, entry in OPS.items()}
 CODES = {name: code for code, name in NAMES.items()}
-OWN_SHAPE = frozenset(
-    CODES[name]
-    for name in (
-        *("RESHAPE", "SLICE", "BROADCAST", "UNSLICE", "SCATTER_ADD", "FULL", "IOTA", "CONV2D", "CONV2D_WEIGHT"),
-        *("MAX_POOL2D", "MAX_POOL2D_GRAD", "AVG_POOL2D", "AVG_POOL2D_GRAD"),
-    )
-)  # shape is an argument
+OWN_SHAPE = frozenset(code for _, code, _, _, _, meaning in _core.OPS if " own" in meaning)  # shape is an argument
 ITEM_SIZE = {code: size for _, code, size in _core.DTYPES}
 NUMPY = {dtype.code: "uint16" if dtype.name == "bfloat16" else dtype.name for dtype in TABLE}
 

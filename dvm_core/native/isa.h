@@ -58,6 +58,7 @@ namespace dvm {
   X(0x21, Cos, "Cos", unary, "d = cos a")                                                                            \
   X(0x22, Copy, "Copy", unary, "d = a")                                                                              \
   X(0x23, Cast, "Cast", unary, "d = a in another dtype; the text has the dtype in the name")                         \
+  X(0x24, Log1p, "Log1p", unary, "d = ln(1 + a)")                                                                    \
   X(0x28, Select, "Select", select, "d = a ? b : c")                                                                 \
   X(0x30, SumX, "SumX", unary, "d[r] = sum of a[r, :]")                                                              \
   X(0x31, MaxX, "MaxX", unary, "d[r] = max of a[r, :]")                                                              \

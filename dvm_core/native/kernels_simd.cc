@@ -102,6 +102,7 @@ constexpr void add_unary(Builder& b) {
   b.unary<Abs, F32, F64, I8, U8, I32, I64>(Op::kABS);
   b.unary<Exp, F32, F64>(Op::kEXP);
   b.unary<Log, F32, F64>(Op::kLOG);
+  b.unary<Log1p, F32, F64>(Op::kLOG1P);
   b.unary<Sqrt, F32, F64>(Op::kSQRT);
   b.unary<Rsqrt, F32, F64>(Op::kRSQRT);
   b.unary<Reciprocal, F32, F64>(Op::kRECIPROCAL);

@@ -115,7 +115,7 @@ UNARY = {
     "NEG": np.negative, "ABS": np.abs, "EXP": np.exp, "LOG": np.log, "SQRT": np.sqrt, "RSQRT": lambda x: 1 / np.sqrt(x),
     "RECIPROCAL": lambda x: 1 / x, "TANH": np.tanh, "ERF": _erf, "SIGMOID": lambda x: 1 / (1 + np.exp(-x)), "SIN": np.sin, "COS": np.cos,
     "FLOOR": np.floor, "CEIL": np.ceil, "ROUND": np.rint, "TRUNC": np.trunc, "IS_FINITE": np.isfinite,
-    "LOGICAL_NOT": np.logical_not, "COPY": lambda x: x,
+    "LOGICAL_NOT": np.logical_not, "COPY": lambda x: x, "LOG1P": np.log1p,
 }
 
 

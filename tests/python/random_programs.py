@@ -7,7 +7,7 @@ import numpy as np
 from core_programs import BFLOAT16, Program, code, is_float
 from halves import bits_of, rounded
 
-FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "SIN", "COS",
+FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "SIN", "COS", "LOG1P",
                "FLOOR", "CEIL", "ROUND", "TRUNC", "COPY")
 ARITHMETIC = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")
 COMPARE = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")

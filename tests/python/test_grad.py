@@ -82,6 +82,7 @@ CASES: dict[str, tuple[Callable[..., int], Callable[..., np.ndarray], list[np.nd
     "neg abs": (lambda e, a: e.neg(e.abs(a)), lambda a: -np.abs(a), [X]),
     "exp": (lambda e, a: e.exp(a), np.exp, [X]),
     "log": (lambda e, a: e.log(a), np.log, [POSITIVE]),
+    "log1p": (lambda e, a: e.log1p(a), np.log1p, [POSITIVE]),
     "sqrt": (lambda e, a: e.sqrt(a), np.sqrt, [POSITIVE]),
     "rsqrt": (lambda e, a: e.rsqrt(a), lambda a: a ** -0.5, [POSITIVE]),
     "reciprocal": (lambda e, a: e.reciprocal(a), lambda a: 1 / a, [POSITIVE]),

@@ -22,7 +22,7 @@ UNARY = {  # op: (reference, largest error in ulps for float32, for float64)
     "SQRT": (np.sqrt, 0.5, 0.5), "RSQRT": (lambda x: 1 / np.sqrt(x), 1.5, 1.5),
     "RECIPROCAL": (lambda x: 1 / x, 0.5, 0.5), "FLOOR": (np.floor, 0, 0), "CEIL": (np.ceil, 0, 0), "ROUND": (np.rint, 0, 0),
     "TRUNC": (np.trunc, 0, 0),
-    "EXP": (np.exp, 1.0, 2), "LOG": (np.log, 1.0, 2), "TANH": (np.tanh, 2.6, 3), "ERF": (erf, 1.4, 2),
+    "EXP": (np.exp, 1.0, 2), "LOG": (np.log, 1.0, 2), "LOG1P": (np.log1p, 1.5, 2), "TANH": (np.tanh, 2.6, 3), "ERF": (erf, 1.4, 2),
     "SIN": (np.sin, 0.51, 2), "COS": (np.cos, 0.51, 2),
     "SIGMOID": (lambda x: np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x))), 2.5, 3),
 }
@@ -49,7 +49,7 @@ def test_unary_is_accurate_and_the_same_at_every_level(op, dtype):
             assert same_bits(in_place, got), (op, n, level, "in place")
 
 
-@pytest.mark.parametrize("op", ["EXP", "LOG", "TANH", "ERF", "SIGMOID", "SIN", "COS"])
+@pytest.mark.parametrize("op", ["EXP", "LOG", "LOG1P", "TANH", "ERF", "SIGMOID", "SIN", "COS"])
 def test_float32_functions_over_the_whole_range(op):
     """Every 4999th float there is; the limits are the ones documented beside the coefficients."""
     x = np.arange(0, 1 << 32, 4999, dtype=np.uint64).astype(np.uint32).view(np.float32)
@@ -66,6 +66,7 @@ SPECIAL = [  # op, argument, exact result
     ("EXP", 1e30, INF), ("EXP", -1e30, 0.0),
     ("LOG", 0.0, -INF), ("LOG", -0.0, -INF), ("LOG", -1.0, NAN), ("LOG", -INF, NAN), ("LOG", INF, INF), ("LOG", NAN, NAN),
     ("LOG", 1.0, 0.0),
+    ("LOG1P", -1.0, -INF), ("LOG1P", -0.0, -0.0), ("LOG1P", INF, INF), ("LOG1P", -2.0, NAN), ("LOG1P", NAN, NAN), ("LOG1P", 1e-40, 1e-40),
     ("TANH", INF, 1.0), ("TANH", -INF, -1.0), ("TANH", NAN, NAN), ("TANH", -0.0, -0.0), ("TANH", 1e-42, 1e-42), ("TANH", -30.0, -1.0),
     ("ERF", INF, 1.0), ("ERF", -INF, -1.0), ("ERF", NAN, NAN), ("ERF", -0.0, -0.0), ("ERF", 9.0, 1.0),
     ("SIGMOID", INF, 1.0), ("SIGMOID", -INF, 0.0), ("SIGMOID", NAN, NAN), ("SIGMOID", 0.0, 0.5),

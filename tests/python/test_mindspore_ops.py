@@ -67,6 +67,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., np.ndarray], list[np.nd
     "mint.add with alpha": (lambda a, b: mint.add(a, b, alpha=2), lambda a, b: a + 2 * b, [X, P]),
     "integer operand": (lambda a: a * labels.reshape(3, 1), lambda a: a * LABELS.reshape(3, 1), [X]),
     "exp log": (lambda a: ops.log(ops.exp(a) + 1), lambda a: np.log(np.exp(a) + 1), [X]),
+    "log1p": (lambda a: ops.log1p(a), np.log1p, [P]),
     "sqrt rsqrt": (lambda a: ops.sqrt(a) * ops.rsqrt(a + 1), lambda a: np.sqrt(a) / np.sqrt(a + 1), [P]),
     "tanh": (lambda a: ops.tanh(a), np.tanh, [X]),
     "sigmoid": (lambda a: ops.sigmoid(a), lambda a: 1 / (1 + np.exp(-a)), [X]),
