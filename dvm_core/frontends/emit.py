@@ -81,7 +81,7 @@ class Emitter:
     # ---- reductions ------------------------------------------------------------------------------------------------------------------
 
     def reduce(self, opcode: int, a: int, axes: Sequence[int], keepdims: bool) -> int:
-        """SUM, MAX, MIN or MEAN over any axes (negative ones count from the end); runs of adjacent axes become one instruction each."""
+        """SUM, MAX, MIN, MEAN or PROD over any axes (negative: from the end); a run of neighbours is one instruction, last run first."""
         runs = _adjacent(tuple(axes), len(self.shape(a)))
         for run in runs:
             a = self.op(opcode, (a,), (int(keepdims), *run))
@@ -92,6 +92,9 @@ class Emitter:
 
     def mean(self, a: int, axes: Sequence[int], keepdims: bool = False) -> int:
         return self.reduce(CODE["MEAN"], a, axes, keepdims)
+
+    def prod(self, a: int, axes: Sequence[int], keepdims: bool = False) -> int:
+        return self.reduce(CODE["PROD"], a, axes, keepdims)
 
     def max(self, a: int, axes: Sequence[int], keepdims: bool = False) -> int:
         return self.reduce(CODE["MAX"], a, axes, keepdims)
@@ -139,6 +142,42 @@ class Emitter:
 
     def scatter_add(self, a: int, index: int, axis: int, shape: tuple[int, ...]) -> int:
         return self.op(CODE["SCATTER_ADD"], (a, index), (axis,), shape)
+
+    def pad(self, a: int, before: tuple[int, ...], shape: tuple[int, ...], value: float = 0.0) -> int:
+        return self.op(CODE["PAD"], (a,), before, shape, imms=(value,))
+
+    def cumsum(self, a: int, axis: int, exclusive: bool = False, reverse: bool = False) -> int:
+        return self.op(CODE["CUMSUM"], (a,), (axis, int(exclusive), int(reverse)))
+
+    def gather_elements(self, a: int, index: int, axis: int) -> int:
+        """r[..., i, ...] = a[..., index[..., i, ...], ...]; the index has a's rank."""
+        return self.op(CODE["GATHER_ELEMENTS"], (a, index), (axis,))
+
+    def scatter(self, a: int, index: int, new: int, axis: int) -> int:
+        """a with a[index] = new along an axis."""
+        return self.op(CODE["SCATTER"], (a, index, new), (axis,))
+
+    def scatter_elements(self, a: int, index: int, new: int, axis: int) -> int:
+        return self.op(CODE["SCATTER_ELEMENTS"], (a, index, new), (axis,))
+
+    def scatter_add_elements(self, a: int, index: int, axis: int, shape: tuple[int, ...]) -> int:
+        return self.op(CODE["SCATTER_ADD_ELEMENTS"], (a, index), (axis,), shape)
+
+    def argmax(self, a: int, axis: int, keepdims: bool = False, dtype: int = I64) -> int:
+        return self.op(CODE["ARGMAX"], (a,), (int(keepdims), axis), dtype=dtype)
+
+    def argmin(self, a: int, axis: int, keepdims: bool = False, dtype: int = I64) -> int:
+        return self.op(CODE["ARGMIN"], (a,), (int(keepdims), axis), dtype=dtype)
+
+    def sort(self, a: int, axis: int, descending: bool = False) -> int:
+        return self.op(CODE["SORT"], (a,), (axis, int(descending)))
+
+    def argsort(self, a: int, axis: int, descending: bool = False, dtype: int = I64) -> int:
+        return self.op(CODE["ARGSORT"], (a,), (axis, int(descending)), dtype=dtype)
+
+    def topk(self, a: int, axis: int, k: int, descending: bool = True, dtype: int = I64) -> int:
+        """Positions of the k largest (smallest, if not descending) elements, in order."""
+        return self.op(CODE["TOPK"], (a,), (axis, k, int(descending)), dtype=dtype)
 
     def one_hot(self, index: int, depth: int, dtype: int, on: float = 1.0, off: float = 0.0) -> int:
         return self.op(CODE["ONE_HOT"], (index,), (depth,), None, dtype, (on, off))
@@ -226,6 +265,27 @@ class Emitter:
 
     def floor(self, a: int) -> int:
         return self.unary(CODE["FLOOR"], a)
+
+    def trunc(self, a: int) -> int:
+        return self.unary(CODE["TRUNC"], a)
+
+    def expm1(self, a: int) -> int:
+        return self.unary(CODE["EXPM1"], a)
+
+    def tan(self, a: int) -> int:
+        return self.unary(CODE["TAN"], a)
+
+    def atan(self, a: int) -> int:
+        return self.unary(CODE["ATAN"], a)
+
+    def sign(self, a: int) -> int:
+        return self.unary(CODE["SIGN"], a)
+
+    def fmod(self, a: Operand, b: Operand) -> int:
+        return self.binary(CODE["FMOD"], a, b)
+
+    def remainder(self, a: Operand, b: Operand) -> int:
+        return self.binary(CODE["REMAINDER"], a, b)
 
     def sin(self, a: int) -> int:
         return self.unary(CODE["SIN"], a)

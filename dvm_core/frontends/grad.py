@@ -65,6 +65,9 @@ class Builder(Emitter):
         return g if self.shape(g) == shape else self.broadcast(g, shape)
 
 
+_AS_FIRST = frozenset((CODE["SCATTER"], CODE["SCATTER_ELEMENTS"]))
+
+
 def _shape_of(opcode: int, shapes: list[tuple[int, ...]], attrs: tuple[int, ...], own: tuple[int, ...] | None) -> tuple[int, ...]:
     # What the native core will infer, for the instructions gradient rules use.
     if own is not None:
@@ -80,6 +83,10 @@ def _shape_of(opcode: int, shapes: list[tuple[int, ...]], attrs: tuple[int, ...]
         return tuple(shapes[0][axis] for axis in attrs)
     if opcode == CODE["GATHER"]:
         return shapes[0][:attrs[0]] + shapes[1] + shapes[0][attrs[0] + 1:]
+    if opcode == CODE["GATHER_ELEMENTS"]:
+        return shapes[1]
+    if opcode in _AS_FIRST:
+        return shapes[0]
     if opcode == CODE["ONE_HOT"]:
         return (*shapes[0], attrs[0])
     if opcode == CONCAT:

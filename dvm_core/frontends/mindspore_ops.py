@@ -52,8 +52,9 @@ LOWER.update({name: _scaled(CODE[code]) for name, code in {
 LOWER.update({name: _unary(CODE[code]) for name, code in {
     "Neg": "NEG", "Abs": "ABS", "IsFinite": "IS_FINITE"}.items()})
 LOWER.update({name: _float_unary(CODE[code]) for name, code in {
-    "Exp": "EXP", "Log": "LOG", "Log1p": "LOG1P", "Sqrt": "SQRT", "Rsqrt": "RSQRT", "Reciprocal": "RECIPROCAL", "Tanh": "TANH", "Erf": "ERF", "Sin": "SIN",
-    "Cos": "COS", "Sigmoid": "SIGMOID", "Floor": "FLOOR", "Ceil": "CEIL", "Trunc": "TRUNC"}.items()})
+    "Exp": "EXP", "Expm1": "EXPM1", "Log": "LOG", "Log1p": "LOG1P", "Sqrt": "SQRT", "Rsqrt": "RSQRT", "Reciprocal": "RECIPROCAL",
+    "Tanh": "TANH", "Erf": "ERF", "Sin": "SIN", "Cos": "COS", "Tan": "TAN", "Atan": "ATAN", "AtanExt": "ATAN", "Sigmoid": "SIGMOID",
+    "Floor": "FLOOR", "Ceil": "CEIL", "Trunc": "TRUNC"}.items()})
 
 
 def extremum(c: Any, name: str, a: Any, b: Any) -> int:
@@ -116,7 +117,7 @@ def _round(c: Any, a: Any, decimals: int = 0) -> int:
 @lowers("Sign")
 def _sign(c: Any, a: Any) -> int:
     a = c.value(a)
-    return c.sub(c.cast(c.greater(a, 0.0), c.dtype(a)), c.cast(c.less(a, 0.0), c.dtype(a)))
+    return c.sign(a) if c.dtype(a) != BOOL else c.copy(a)
 
 
 @lowers("IsNan")

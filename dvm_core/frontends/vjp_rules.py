@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .emit import CODE, Emitter
+from .emit import CODE, I64, Emitter
 
 
 @dataclass(slots=True)
@@ -55,11 +55,6 @@ def _where_not(e: Emitter, condition: int, g: int) -> int:
     return e.select(condition, _zero(e, g), g)
 
 
-def _sign(e: Emitter, a: int) -> int:
-    dtype = e.dtype(a)
-    return e.sub(e.cast(e.greater(a, 0.0), dtype), e.cast(e.less(a, 0.0), dtype))
-
-
 def _pow_base(e: Emitter, g: int, n: Node) -> int | None:
     if not isinstance(n.b, float):
         return e.mul(g, e.mul(n.b, e.pow(n.a, e.sub(n.b, 1.0))))
@@ -93,6 +88,32 @@ def _extreme(e: Emitter, g: int, n: Node) -> int:
     ties = e.equal(n.a, result)
     count = e.sum(e.cast(ties, e.dtype(g)), n.attrs[1:], keepdims=True)
     return _where(e, ties, e.div(_expand(e, g, n), count))
+
+
+def _product(e: Emitter, g: int, n: Node) -> int:
+    # r / a, but where a is 0: there the product of the others, unless another one is 0 too.
+    axes = n.attrs[1:]
+    zero = e.equal(n.a, 0.0)
+    zeros = e.sum(e.cast(zero, e.dtype(g)), axes, keepdims=True)
+    others = e.prod(e.select(zero, e.full(1.0, (), e.dtype(g)), n.a), axes, keepdims=True)
+    share = e.select(zero, _where(e, e.equal(zeros, 1.0), others), _where(e, e.equal(zeros, 0.0), e.div(others, n.a)))
+    return e.mul(_expand(e, g, n), share)
+
+
+def _scattered(e: Emitter, g: int, n: Node) -> int:
+    # SCATTER's new slices: one that another was written over gets nothing.
+    shape, axis = e.shape(n.b), n.attrs[0]
+    position = e.reshape(e.iota((math.prod(shape),), 0, I64), shape)
+    last = e.gather(e.scatter(e.full(0.0, (n.shape[axis],), I64), n.b, position, 0), n.b, 0)
+    stays = e.reshape(e.equal(last, position), shape + (1,) * (len(n.shape) - 1 - axis))
+    return _where(e, stays, e.gather(g, n.b, axis))
+
+
+def _scattered_elements(e: Emitter, g: int, n: Node) -> int:
+    shape, axis = e.shape(n.b), n.attrs[0]
+    position = e.iota(shape, axis, I64)
+    last = e.gather_elements(e.scatter_elements(e.full(0.0, n.shape, I64), n.b, position, axis), n.b, axis)
+    return _where(e, e.equal(last, position), e.gather_elements(g, n.b, axis))
 
 
 def _matmul_a(e: Emitter, g: int, n: Node) -> int:
@@ -160,10 +181,11 @@ _TABLE: dict[str, Rule] = {
     "MAXIMUM": (lambda e, g, n: _where(e, e.greater_equal(n.a, n.b), g), lambda e, g, n: _where(e, e.less(n.a, n.b), g)),
     "MINIMUM": (lambda e, g, n: _where(e, e.less_equal(n.a, n.b), g), lambda e, g, n: _where(e, e.greater(n.a, n.b), g)),
     "NEG": (lambda e, g, n: e.neg(g),),
-    "ABS": (lambda e, g, n: e.mul(g, _sign(e, n.a)),),
+    "ABS": (lambda e, g, n: e.mul(g, e.sign(n.a)),),
     "EXP": (lambda e, g, n: e.mul(g, n.r),),
     "LOG": (lambda e, g, n: e.div(g, n.a),),
     "LOG1P": (lambda e, g, n: e.div(g, e.add(n.a, 1.0)),),
+    "EXPM1": (lambda e, g, n: e.mul(g, e.add(n.r, 1.0)),),
     "SQRT": (lambda e, g, n: e.div(e.mul(g, 0.5), n.r),),
     "RSQRT": (lambda e, g, n: e.mul(e.mul(g, -0.5), e.mul(n.r, e.mul(n.r, n.r))),),
     "RECIPROCAL": (lambda e, g, n: e.neg(e.mul(g, e.mul(n.r, n.r))),),
@@ -172,6 +194,10 @@ _TABLE: dict[str, Rule] = {
     "SIGMOID": (lambda e, g, n: e.mul(g, e.mul(n.r, e.sub(1.0, n.r))),),
     "SIN": (lambda e, g, n: e.mul(g, e.cos(n.a)),),
     "COS": (lambda e, g, n: e.neg(e.mul(g, e.sin(n.a))),),
+    "TAN": (lambda e, g, n: e.mul(g, e.add(e.mul(n.r, n.r), 1.0)),),
+    "ATAN": (lambda e, g, n: e.div(g, e.add(e.mul(n.a, n.a), 1.0)),),
+    "FMOD": (lambda e, g, n: g, lambda e, g, n: e.neg(e.mul(g, e.trunc(e.div(n.a, n.b))))),
+    "REMAINDER": (lambda e, g, n: g, lambda e, g, n: e.neg(e.mul(g, e.floor(e.div(n.a, n.b))))),
     "COPY": (lambda e, g, n: g,),
     "CAST": (lambda e, g, n: e.cast(g, e.dtype(n.a)),),
     "SELECT": (None, lambda e, g, n: _where(e, n.a, g), lambda e, g, n: _where_not(e, n.a, g)),
@@ -179,6 +205,7 @@ _TABLE: dict[str, Rule] = {
     "MEAN": (lambda e, g, n: e.broadcast(_expand(e, e.mul(g, 1 / _extent(e, n)), n), e.shape(n.a)),),
     "MAX": (_extreme,),
     "MIN": (_extreme,),
+    "PROD": (_product,),
     "MATMUL": (_matmul_a, _matmul_b),
     "CONV2D": (lambda e, g, n: _conv_image(e, g, n.b, n.attrs, e.shape(n.a)),
                lambda e, g, n: e.conv2d_weight(n.a, g, n.attrs, e.shape(n.b))),
@@ -195,6 +222,14 @@ _TABLE: dict[str, Rule] = {
     "BROADCAST": (lambda e, g, n: g,),
     "GATHER": (lambda e, g, n: e.scatter_add(g, n.b, n.attrs[0], e.shape(n.a)), None),
     "SCATTER_ADD": (lambda e, g, n: e.gather(g, n.b, n.attrs[0]), None),
+    "PAD": (lambda e, g, n: e.slice(g, tuple(v for before in n.attrs for v in (before, 1)), e.shape(n.a)),),
+    "CUMSUM": (lambda e, g, n: e.cumsum(g, n.attrs[0], n.attrs[1], not n.attrs[2]),),
+    "SORT": (lambda e, g, n: e.scatter_add_elements(g, e.argsort(n.a, *n.attrs), n.attrs[0], n.shape),),
+    "GATHER_ELEMENTS": (lambda e, g, n: e.scatter_add_elements(g, n.b, n.attrs[0], e.shape(n.a)), None),
+    "SCATTER_ADD_ELEMENTS": (lambda e, g, n: e.gather_elements(g, n.b, n.attrs[0]), None),
+    "SCATTER": (lambda e, g, n: e.scatter(g, n.b, e.full(0.0, e.shape(n.c), e.dtype(g)), n.attrs[0]), None, _scattered),
+    "SCATTER_ELEMENTS": (lambda e, g, n: e.scatter_elements(g, n.b, e.full(0.0, e.shape(n.c), e.dtype(g)), n.attrs[0]), None,
+                         _scattered_elements),
     "CONCAT": (),  # one formula for any number of operands: concat_part
 }
 RULES: dict[int, Rule] = {CODE[name]: rule for name, rule in _TABLE.items()}
@@ -202,10 +237,11 @@ CONCAT = CODE["CONCAT"]
 
 CONSTANT = frozenset(CODE[name] for name in (
     "EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", "FLOOR", "CEIL",
-    "ROUND", "TRUNC", "IS_FINITE", "ONE_HOT", "FULL", "IOTA"))
+    "ROUND", "TRUNC", "IS_FINITE", "IS_NAN", "IS_INF", "SIGN", "ONE_HOT", "FULL", "IOTA", "BIT_NOT", "BIT_AND", "BIT_OR", "BIT_XOR",
+    "SHIFT_LEFT", "SHIFT_RIGHT", "ARGMAX", "ARGMIN", "ARGSORT", "TOPK"))
 
 # Instructions cheap enough to be repeated in the backward program instead of being kept in memory from the forward one.
-CHEAP = CONSTANT - {CODE["ONE_HOT"]} | frozenset(CODE[name] for name in (
+CHEAP = CONSTANT - {CODE[name] for name in ("ONE_HOT", "ARGMAX", "ARGMIN", "ARGSORT", "TOPK")} | frozenset(CODE[name] for name in (
     "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "NEG", "ABS", "COPY", "CAST", "SELECT"))
 
 

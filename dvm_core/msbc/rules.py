@@ -35,9 +35,20 @@ def _op(*names: str) -> Callable[[Stream], np.ndarray]:
 
 
 _LOGICAL = _op("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT")
-_AXIS = _op("CONCAT", "GATHER", "SCATTER_ADD", "IOTA")
+_ELEMENTS = _op("GATHER_ELEMENTS", "SCATTER_ELEMENTS", "SCATTER_ADD_ELEMENTS")
+_INDEXED = _op("GATHER", "SCATTER_ADD", "SCATTER", "GATHER_ELEMENTS", "SCATTER_ELEMENTS", "SCATTER_ADD_ELEMENTS")
+_WRITES = _op("SCATTER", "SCATTER_ELEMENTS")  # the third operand is what is written into the first
+_AXIS = _op("CONCAT", "IOTA", "GATHER", "SCATTER_ADD", "SCATTER", "GATHER_ELEMENTS", "SCATTER_ELEMENTS", "SCATTER_ADD_ELEMENTS")
 _STEPS = _op("SLICE", "UNSLICE")
-_INDEXED = _op("GATHER", "SCATTER_ADD")
+_ORDER = _op("CUMSUM", "SORT", "ARGSORT", "TOPK")  # an axis, then flags; TOPK has k between them
+_EXTREME = _op("ARGMAX", "ARGMIN")
+_POSITIONS = _op("ARGMAX", "ARGMIN", "ARGSORT", "TOPK")
+_SAME_RANK = _op("TRANSPOSE", "SLICE", "UNSLICE", "CONCAT", "PAD", "CUMSUM", "SORT", "ARGSORT", "TOPK", "SCATTER")
+# how many attributes an op has, where it is always the same number
+_ATTRIBUTES = _table({**{_OP[name]: 1 for name in ("CONCAT", "IOTA", "ONE_HOT", "GATHER", "SCATTER_ADD", "SCATTER", "GATHER_ELEMENTS",
+                                                   "SCATTER_ELEMENTS", "SCATTER_ADD_ELEMENTS")},
+                      **{_OP[name]: 2 for name in ("MATMUL", "SORT", "ARGSORT", "ARGMAX", "ARGMIN")},
+                      **{_OP[name]: 3 for name in ("CUMSUM", "TOPK")}}, 0)
 _MATMUL = _op("MATMUL")
 
 # Instructions with a fixed number of attributes on rank 4: the least and largest value of each.
@@ -93,7 +104,7 @@ def _heads(s: Stream) -> None:
     )
     wanted = np.where(nullary, 0, arity - scalar)
     _require(np.where(arity < 0, s.operands.count >= 1, s.operands.count == wanted), s.offset + 1, "wrong number of operands", s)
-    imms = scalar + 2 * _op("ONE_HOT")(s) + _op("FULL")(s)
+    imms = scalar + 2 * _op("ONE_HOT")(s) + _op("FULL", "PAD")(s)
     _require(s.imm_kind.count == imms, s.attr_at + 1 + 8 * s.attrs.count, "wrong number of immediates", s)
     _require((s.imm_kind.values == L.IMM_FLOAT) | (s.imm_kind.values == L.IMM_INT), s.attr_at[s.imm_kind.row], "unknown kind of immediate")
 
@@ -138,6 +149,8 @@ def _dtypes(s: Stream, values: Ragged, dtype: np.ndarray) -> None:
     _require(~_LOGICAL(s) | (same(first, boolean) & same(second, boolean)), s.offset + 1, "a logical op wants bool operands", s)
     index = np.where(_INDEXED(s), second, np.where(_op("ONE_HOT")(s), first, UNKNOWN))
     _require((index == UNKNOWN) | (index == _I32) | (index == _I64), s.offset + 1, "an index is int32 or int64", s)
+    _require(~_WRITES(s) | same(first, third), s.offset + 1, "what is written has another dtype", s)
+    _require(~_POSITIONS(s) | (s.dtype == _I32) | (s.dtype == _I64), at, "positions are int32 or int64", s)
     concat = _op("CONCAT")(s)[values.row] if values.row.size else np.zeros(0, bool)
     each = dtype[values.values] if values.values.size else values.values
     _require(~concat | same(each, first[values.row]), s.offset[values.row], "CONCAT of different dtypes")
@@ -158,15 +171,16 @@ def _ranks_and_attributes(s: Stream, values: Ragged, rank: np.ndarray) -> None:
         _require(~mask | ok, offset, rule, s)
 
     is_cls = {letter: cls == ord(letter) for letter in "UBTRMVDN"}
-    perm, steps, axis, one_hot, matmul, planes = _op("TRANSPOSE")(s), _STEPS(s), _AXIS(s), _op("ONE_HOT")(s), _MATMUL(s), _PLANES(s)
-    transposes = attrs.count == 2
+    perm, steps, axis, one_hot = _op("TRANSPOSE")(s), _STEPS(s), _AXIS(s), _op("ONE_HOT")(s)
+    order, extreme, pad, elements, matmul, planes = _ORDER(s), _EXTREME(s), _op("PAD")(s), _ELEMENTS(s), _MATMUL(s), _PLANES(s)
+    fixed = _ATTRIBUTES[s.opcode]
     require(is_cls["R"], attrs.count >= 2, "a reduction has attributes keepdims, axes...")
-    require(matmul, transposes, "MATMUL has two attributes")
-    require(planes, attrs.count == _LIMIT_COUNT[s.opcode], "a convolution has 9 attributes, a pool 8 or 10")
-    require(perm, attrs.count == out, "TRANSPOSE has one attribute per axis")
+    require(perm | pad, attrs.count == out, "one attribute per axis")
     require(steps, attrs.count == 2 * out, "SLICE has start and step for every axis")
-    require(axis | one_hot, attrs.count == 1, "one attribute")
-    require(~(is_cls["R"] | matmul | planes | perm | steps | axis | one_hot), attrs.count == 0, "takes no attributes")
+    require(fixed == 1, attrs.count == 1, "one attribute")
+    require(fixed > 1, attrs.count == fixed, "another number of attributes")
+    require(planes, attrs.count == _LIMIT_COUNT[s.opcode], "a convolution has 9 attributes, a pool 8 or 10")
+    require(~(is_cls["R"] | planes | perm | pad | steps | (fixed > 0)), attrs.count == 0, "takes no attributes")
 
     # ranks
     require(
@@ -175,7 +189,7 @@ def _ranks_and_attributes(s: Stream, values: Ragged, rank: np.ndarray) -> None:
         "the result's rank must be its operands' largest",
         s.offset + 3,
     )
-    require((perm | steps | _op("CONCAT")(s)) & (first != UNKNOWN), first == out, "the result's rank must be its operand's", s.offset + 3)
+    require(_SAME_RANK(s) & (first != UNKNOWN), first == out, "the result's rank must be its operand's", s.offset + 3)
     require(_op("BROADCAST")(s), first <= out, "BROADCAST cannot lower the rank", s.offset + 3)
     require(one_hot & (first != UNKNOWN), first + 1 == out, "ONE_HOT adds one axis", s.offset + 3)
     require(
@@ -189,27 +203,37 @@ def _ranks_and_attributes(s: Stream, values: Ragged, rank: np.ndarray) -> None:
     require(planes & complete, (largest == 4) & (ranks.at(1, 4) == 4) & (first == 4), "convolutions and pools take rank 4", s.offset + 3)
     require(_op("GATHER")(s) & complete, first - 1 + second == out, "GATHER's rank is operand - 1 + index", s.offset + 3)
     require(_op("SCATTER_ADD")(s) & complete, first - second + 1 == out, "SCATTER_ADD's rank is operand - index + 1", s.offset + 3)
+    require(elements & complete, (largest == out) & (first == out) & (second == out), "index and operands have one rank", s.offset + 3)
+    written = ranks.at(2, UNKNOWN) == first - 1 + second
+    require(_op("SCATTER")(s) & complete, written, "what SCATTER writes has rank operand - 1 + index", s.offset + 1)
+    require(extreme & (first != UNKNOWN), np.where(attrs.first() == 1, first, first - 1) == out, "the result's rank", s.offset + 3)
     same_rank = _op("CONCAT")(s)[ranks.row] if ranks.row.size else np.zeros(0, bool)
     _require(~same_rank | (ranks.values == UNKNOWN) | (ranks.values == out[ranks.row]), s.offset[ranks.row], "CONCAT of different ranks")
 
     # attribute values
     flags = attrs.first()
-    require(is_cls["R"] | matmul, (flags == 0) | (flags == 1), "a flag is 0 or 1", at + 1)
-    require(matmul, (attrs.at(1) == 0) | (attrs.at(1) == 1), "a flag is 0 or 1", at + 9)
+    topk, cumsum = _op("TOPK")(s), _op("CUMSUM")(s)
+    for number, flagged in enumerate((is_cls["R"] | matmul | extreme, matmul | (order & ~topk), topk | cumsum)):
+        flag = attrs.at(number) if number else flags
+        require(flagged, (flag == 0) | (flag == 1), "a flag is 0 or 1", at + 1 + 8 * number)
+    require(topk, (attrs.at(1) >= 0) & (attrs.at(1) < 1 << 32), "k out of range", at + 9)
+    chosen = attrs.at(1)
+    require(extreme, (chosen >= 0) & (chosen < np.where(first == UNKNOWN, L.MAX_RANK, first)), "axis out of range", at + 9)
     bound = np.where(_op("GATHER")(s), first, out)
-    require(axis, (flags >= 0) & ((flags < bound) | (bound == UNKNOWN)), "axis out of range", at + 1)
+    require(axis | order, (flags >= 0) & ((flags < bound) | (bound == UNKNOWN)), "axis out of range", at + 1)
     require(one_hot, (flags >= 0) & (flags < 1 << 31), "depth out of range", at + 1)
     _axes(s, is_cls["R"], first)
     _permutations(s, perm)
     position = np.arange(attrs.values.size) - attrs.start[attrs.row]
-    of_steps = steps[attrs.row] if attrs.row.size else np.zeros(0, bool)
+    of_steps = (steps | pad)[attrs.row] if attrs.row.size else np.zeros(0, bool)
+    of_pad = pad[attrs.row] if attrs.row.size else of_steps
     of_planes = planes[attrs.row] if attrs.row.size else np.zeros(0, bool)
     code, place = s.opcode[attrs.row], np.minimum(position, 9)
     inside = (attrs.values >= _LEAST[code, place]) & (attrs.values <= _LARGEST[code, place])
     _require(~of_planes | inside, at[attrs.row], "an attribute of a convolution or pool is out of range")
     limit = 1 << 40
     _require(
-        ~of_steps | (attrs.values > -limit) & (attrs.values < limit) & ((position % 2 == 1) | (attrs.values >= 0)),
+        ~of_steps | (attrs.values > -limit) & (attrs.values < limit) & ((~of_pad & (position % 2 == 1)) | (attrs.values >= 0)),
         at[attrs.row],
         "a start or step is out of range",
     )

@@ -93,8 +93,13 @@ def _window(*names: str) -> Callable[[Instruction], list[str]]:
 
 
 _ATTRIBUTES: dict[str, Callable[[Instruction], list[str]]] = {
-    **dict.fromkeys(("SUM", "MAX", "MIN", "MEAN"), _axes),
-    **dict.fromkeys(("CONCAT", "GATHER", "SCATTER_ADD", "IOTA"), _axis),
+    **dict.fromkeys(("SUM", "MAX", "MIN", "MEAN", "PROD", "ARGMAX", "ARGMIN"), _axes),
+    **dict.fromkeys(("CONCAT", "GATHER", "SCATTER_ADD", "SCATTER", "IOTA"), _axis),
+    **dict.fromkeys(("GATHER_ELEMENTS", "SCATTER_ELEMENTS", "SCATTER_ADD_ELEMENTS"), _axis),
+    **dict.fromkeys(("SORT", "ARGSORT"), lambda item: _axis(item) + ["descending"] * bool(item.attrs[1])),
+    "TOPK": lambda item: [*_axis(item), f"k={item.attrs[1]}"] + ["descending"] * bool(item.attrs[2]),
+    "CUMSUM": lambda item: _axis(item) + ["exclusive"] * bool(item.attrs[1]) + ["reverse"] * bool(item.attrs[2]),
+    "PAD": lambda item: [f"before={list(item.attrs)}", f"value={_imm(item.imms[0])}"],
     **dict.fromkeys(("SLICE", "UNSLICE"), _slices),
     "MATMUL": lambda item: ["transpose_a"] * bool(item.attrs[0]) + ["transpose_b"] * bool(item.attrs[1]),
     **dict.fromkeys(("CONV2D", "CONV2D_WEIGHT"), _window("stride", "before", "dilation", "gap", "groups")),

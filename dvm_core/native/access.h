@@ -53,7 +53,7 @@ Reduction reduction_of(const Instr& instr, const Dims& operand);
 // The first of the axes that are the columns of a product's result.
 inline int product_columns(Op op, int rank) { return op == Op::kCONV2D ? rank - 2 : op == Op::kCONV2D_WEIGHT ? rank - 3 : rank - 1; }
 
-inline bool is_reduction(Op op) { return op >= Op::kSUM && op <= Op::kMEAN; }
+inline bool is_reduction(Op op) { return op >= Op::kSUM && op <= Op::kPROD; }
 
 // The shape and dtype of a local value.
 inline const Dims& shape_of(const ProgramCode& code, int value) {

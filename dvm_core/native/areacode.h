@@ -38,7 +38,7 @@ struct GlobalSlot {
 
 // A reduction over more than one tile: [outer, parts, width] partial results, joined over `parts` in order.
 struct Join {
-  Op op = Op::kSUM;            // SUM, MAX or MIN
+  Op op = Op::kSUM;            // SUM, MAX, MIN or PROD
   bool row = false;            // over columns; width is 1
   DType dtype = DType::kNone;  // of the partial results (halves are reduced in float32)
   DType out = DType::kNone;

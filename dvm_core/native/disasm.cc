@@ -74,7 +74,7 @@ std::string line_of(const AreaCode& area, const uint64_t* w) {
   } else {
     text += std::string(".") + type_name(head_dtype(*w));
   }
-  const bool reduce = id >= Tile::kSumX && id <= Tile::kMinX;
+  const bool reduce = id >= Tile::kSumX && id <= Tile::kProdX;
   if (name.matmul && id != Tile::kMatMul) {
     const Convolution& v = area.convolutions[operand_a(w[1])];
     return text + "." + std::to_string(g.tile_rows) + "x" + std::to_string(v.k) + "x" + std::to_string(g.tile_cols) + " " + operand_text(head_dst(*w)) + ", g" +

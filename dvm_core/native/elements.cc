@@ -20,7 +20,7 @@ void write_identity(void* to, DType dtype, Op op) {
       least = -L::infinity();
       greatest = L::infinity();
     }
-    const T value = op == Op::kMAX ? least : op == Op::kMIN ? greatest : zero;
+    const T value = op == Op::kMAX ? least : op == Op::kMIN ? greatest : op == Op::kPROD ? T{1} : zero;
     std::memcpy(to, &value, sizeof value);
   };
   switch (dtype) {
@@ -32,7 +32,8 @@ void write_identity(void* to, DType dtype, Op op) {
     case DType::kI32: return put(int32_t{0});
     case DType::kI64: return put(int64_t{0});
     default: {
-      float value = op == Op::kMAX ? -std::numeric_limits<float>::infinity() : op == Op::kMIN ? std::numeric_limits<float>::infinity() : 0.0f;
+      float value;
+      write_identity(&value, DType::kF32, op);
       kernels().cast[int(DType::kF32)][int(dtype)](to, &value, 1);
     }
   }

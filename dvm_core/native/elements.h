@@ -12,7 +12,7 @@ struct alignas(16) Cell {
 // An immediate in the form of a dtype.
 void write_scalar(void* to, DType dtype, const Imm& value);
 
-// What a reduction of nothing gives: 0, or the least or greatest number of the dtype.
+// What a reduction of nothing gives: 0, 1, or the least or greatest number of the dtype.
 void write_identity(void* to, DType dtype, Op op);
 
 // Axes outermost first, strides in bytes.

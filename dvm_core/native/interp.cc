@@ -89,7 +89,8 @@ constexpr Handler handler_of(Tile id, Handler by_layout) {
     case Tile::kCast: return do_cast;
     case Tile::kSumX:
     case Tile::kMaxX:
-    case Tile::kMinX: return do_reduce;
+    case Tile::kMinX:
+    case Tile::kProdX: return do_reduce;
     case Tile::kLoadView: return do_load_view;
     case Tile::kStoreView: return do_store_view;
     case Tile::kBroadcastX: return do_broadcast_x;
@@ -97,10 +98,12 @@ constexpr Handler handler_of(Tile id, Handler by_layout) {
     case Tile::kBroadcastS: return do_broadcast_s;
     case Tile::kSumXJoin:
     case Tile::kMaxXJoin:
-    case Tile::kMinXJoin: return do_join_x;
+    case Tile::kMinXJoin:
+    case Tile::kProdXJoin: return do_join_x;
     case Tile::kSumY:
     case Tile::kMaxY:
-    case Tile::kMinY: return do_join_y;
+    case Tile::kMinY:
+    case Tile::kProdY: return do_join_y;
     case Tile::kConv2D:
     case Tile::kConv2DWeight: return do_convolution;
     case Tile::kHookStats: return do_hook_stats;

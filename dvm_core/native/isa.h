@@ -59,13 +59,28 @@ namespace dvm {
   X(0x22, Copy, "Copy", unary, "d = a")                                                                              \
   X(0x23, Cast, "Cast", unary, "d = a in another dtype; the text has the dtype in the name")                         \
   X(0x24, Log1p, "Log1p", unary, "d = ln(1 + a)")                                                                    \
+  X(0x25, Expm1, "Expm1", unary, "d = e ** a - 1")                                                                   \
+  X(0x26, Tan, "Tan", unary, "d = tan a")                                                                            \
+  X(0x27, Atan, "Atan", unary, "d = arctan a")                                                                       \
   X(0x28, Select, "Select", select, "d = a ? b : c")                                                                 \
+  X(0x2a, Sign, "Sign", unary, "d = sign of a")                                                                      \
+  X(0x2b, IsNan, "IsNan", unary, "d = a is NaN")                                                                     \
+  X(0x2c, IsInf, "IsInf", unary, "d = a is infinite")                                                                \
+  X(0x2d, Fmod, "Fmod", binary, "d = a - b * trunc(a / b)")                                                          \
+  X(0x2e, Remainder, "Remainder", binary, "d = a - b * floor(a / b)")                                                \
+  X(0x2f, BitNot, "BitNot", unary, "d = ~a")                                                                         \
   X(0x30, SumX, "SumX", unary, "d[r] = sum of a[r, :]")                                                              \
   X(0x31, MaxX, "MaxX", unary, "d[r] = max of a[r, :]")                                                              \
   X(0x32, MinX, "MinX", unary, "d[r] = min of a[r, :]")                                                              \
+  X(0x34, ProdX, "ProdX", unary, "d[r] = product of a[r, :]")                                                        \
   X(0x38, MatMul, "MatMul", matmul, "d = rows of a product; a: its number; b: its left operand if that is the tile") \
   X(0x39, Conv2D, "Conv2D", matmul, "the same of a convolution; a: its number")                                      \
   X(0x3a, Conv2DWeight, "Conv2DWeight", matmul, "the same of the gradient of its weight")                            \
+  X(0x52, BitAnd, "BitAnd", binary, "d = a & b")                                                                     \
+  X(0x53, BitOr, "BitOr", binary, "d = a | b")                                                                       \
+  X(0x54, BitXor, "BitXor", binary, "d = a ^ b")                                                                     \
+  X(0x55, ShiftLeft, "ShiftLeft", binary, "d = a << b")                                                              \
+  X(0x56, ShiftRight, "ShiftRight", binary, "d = a >> b")                                                            \
   X(0x80, LoadView, "load_view", unary, "d = a, read through the strides of global slot a")                          \
   X(0x81, StoreView, "store_view", unary, "global slot d = a, when the tile is narrower than the rows in memory")    \
   X(0x82, BroadcastX, "BroadcastX", unary, "d[r, :] = a[r]")                                                         \
@@ -74,9 +89,11 @@ namespace dvm {
   X(0x90, SumXJoin, "SumX_join", join, "partial sums of a long row, joined after the tiles; b: number of the join")  \
   X(0x91, MaxXJoin, "MaxX_join", join, "the same for max")                                                           \
   X(0x92, MinXJoin, "MinX_join", join, "the same for min")                                                           \
+  X(0x94, ProdXJoin, "ProdX_join", join, "the same for products")                                                    \
   X(0x98, SumY, "SumY", join, "partial sums over a block of rows, joined after the tiles; b: number of the join")    \
   X(0x99, MaxY, "MaxY", join, "the same for max")                                                                    \
   X(0x9a, MinY, "MinY", join, "the same for min")                                                                    \
+  X(0x9c, ProdY, "ProdY", join, "the same for products")                                                             \
   X(0xa0, HookStats, "hook_stats", hook, "statistics of a; b: number of the hook")                                   \
   X(0xa1, HookCheck, "hook_check", hook, "NaN and Inf bits of a; b: number of the hook")
 

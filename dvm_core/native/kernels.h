@@ -81,7 +81,7 @@ struct Kernels {
   BinaryRow binary_vs[kOps][kDTypes];              // tensor (op) scalar of the row
   BinaryRow binary_sv[kOps][kDTypes];              // scalar of the row (op) tensor
   Select select[kDTypes];
-  ReduceRow reduce_row[kOps][kDTypes];             // SUM MAX MIN (MEAN = SUM, then DIV by the caller)
+  ReduceRow reduce_row[kOps][kDTypes];             // SUM MAX MIN PROD (MEAN = SUM, then DIV by the caller)
   ReduceCol reduce_col[kOps][kDTypes];
   StatsOf stats[kDTypes];
   CheckOf check[kDTypes];

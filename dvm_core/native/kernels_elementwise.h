@@ -83,6 +83,73 @@ struct UnsignedOf<int64_t> {
   using type = uint64_t;
 };
 
+// Towards zero, exact. Integers: x mod 0 = 0, as NumPy; the quotient MIN / -1 never is computed.
+struct Fmod {
+  static DVM_INLINE float of(float a, float b) { return __builtin_fmodf(a, b); }
+  static DVM_INLINE double of(double a, double b) { return __builtin_fmod(a, b); }
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {
+    return b == 0 || (kSigned<T> && b == T(-1)) ? T(0) : T(a % b);
+  }
+};
+// As Python's %: the sign is that of b.
+struct Remainder {
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {
+    const T r = Fmod::of(a, b);
+    if constexpr (kIsFloat<T>) {
+      if (r == T(0)) return with_sign(r, b);
+      return (b < T(0)) != (r < T(0)) ? r + b : r;
+    } else {
+      return kSigned<T> && r != 0 && (b < 0) != (r < 0) ? T(r + b) : r;
+    }
+  }
+};
+
+struct BitAnd {
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {
+    return T(a & b);
+  }
+};
+struct BitOr {
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {
+    return T(a | b);
+  }
+};
+struct BitXor {
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {
+    return T(a ^ b);
+  }
+};
+struct BitNot {
+  template <class T>
+  static DVM_INLINE T of(T a) {
+    return T(~a);
+  }
+};
+// By more bits than there are, or by a negative number: all bits are shifted out.
+struct ShiftLeft {
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {
+    using U = typename UnsignedOf<T>::type;
+    constexpr U bits = 8 * sizeof(T);
+    const U by = U(b) < bits ? U(b) : U(0);
+    return U(b) < bits ? T(U(uint64_t(U(a)) << by)) : T(0);
+  }
+};
+struct ShiftRight {
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {
+    using U = typename UnsignedOf<T>::type;
+    constexpr U bits = 8 * sizeof(T), most = bits - 1;
+    const T shifted = T(a >> (U(b) < bits ? U(b) : most));
+    return U(b) < bits || kSigned<T> ? shifted : T(0);
+  }
+};
+
 struct Sqrt {
   template <class T>
   static DVM_INLINE T of(T a) {
@@ -229,6 +296,9 @@ struct LogicalAnd {
 struct LogicalOr {
   static DVM_INLINE uint8_t of(uint8_t a, uint8_t b) { return (a | b) != 0; }
 };
+struct LogicalXor {
+  static DVM_INLINE uint8_t of(uint8_t a, uint8_t b) { return (a != 0) != (b != 0); }
+};
 struct LogicalNot {
   static DVM_INLINE uint8_t of(uint8_t a) { return a == 0; }
 };
@@ -252,7 +322,31 @@ struct IsFinite {
   static DVM_INLINE uint8_t of(float a) { return __builtin_fabsf(a) <= 3.40282346638528859812e38f; }
   static DVM_INLINE uint8_t of(double a) { return __builtin_fabs(a) <= 1.79769313486231570815e308; }
 };
-// Integers are finite.
+struct IsNan {
+  template <class T>
+  static DVM_INLINE uint8_t of(T a) {
+    return a != a;
+  }
+};
+struct IsInf {
+  template <class T>
+  static DVM_INLINE uint8_t of(T a) {
+    return Abs::of(a) == T(__builtin_inf());
+  }
+};
+struct Sign {
+  template <class T>
+  static DVM_INLINE T of(T a) {
+    return a > T(0) ? T(1) : a < T(0) ? T(-1) : a == T(0) ? T(0) : a;  // of NaN: NaN
+  }
+};
+// Integers are finite, and neither NaN nor infinite.
+struct False {
+  template <class T>
+  static DVM_INLINE uint8_t of(T) {
+    return 0;
+  }
+};
 struct True {
   template <class T>
   static DVM_INLINE uint8_t of(T) {

@@ -155,8 +155,18 @@ struct HalfAbs {
   static DVM_INLINE H of(H a) { return H{uint16_t(a.bits & 0x7fffu)}; }
 };
 template <class H>
+inline constexpr uint16_t kInfinity = __is_same(H, Half) ? 0x7c00u : 0x7f80u;
+template <class H>
 struct HalfIsFinite {
-  static DVM_INLINE uint8_t of(H a) { return (a.bits & 0x7fffu) < (__is_same(H, Half) ? 0x7c00u : 0x7f80u); }
+  static DVM_INLINE uint8_t of(H a) { return (a.bits & 0x7fffu) < kInfinity<H>; }
+};
+template <class H>
+struct HalfIsNan {
+  static DVM_INLINE uint8_t of(H a) { return (a.bits & 0x7fffu) > kInfinity<H>; }
+};
+template <class H>
+struct HalfIsInf {
+  static DVM_INLINE uint8_t of(H a) { return (a.bits & 0x7fffu) == kInfinity<H>; }
 };
 
 // ---- through float32 ------------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-// exp, log, log1p, tanh, erf, sigmoid, sin, cos. float32: our own polynomials without branches, so that the loops vectorise and every
-// level gives the same bits; double: the C library's. Coefficients are weighted minimax fits (Remez exchange, relative error) of the
-// function named above each table, rounded to float. Largest errors over all floats, in units of the last place: exp 1.0, log 0.9,
-// log1p 1.5, tanh 2.6, erf 1.4, sigmoid 2.4, sin and cos 0.51 (tests/python/test_kernels.py).
+// exp, expm1, log, log1p, tanh, erf, sigmoid, arctan, sin, cos, tan. float32: our own polynomials without branches, so that the loops
+// vectorise and every level gives the same bits; double: the C library's. Coefficients are weighted minimax fits (Remez exchange, relative
+// error) of the function named above each table, rounded to its type. Largest errors over all floats, in units of the last place: exp 1.0,
+// expm1 1.8, log 0.9, log1p 1.5, tanh 2.6, erf 1.4, sigmoid 2.4, the others 0.51 (tests/python/test_kernels.py).
 #pragma once
 #include "kernels_common.h"
 
@@ -83,17 +83,29 @@ struct Log1p {
   static DVM_INLINE double of(double a) { return __builtin_log1p(a); }
 };
 
-struct Tanh {
-  // (e**y - 1) / (e**y + 1) with y = 2 |x|, written with e**y - 1 so that small x keep their precision.
+// e**x - 1 for |x| <= 20: 2**n (e**r - 1) + (2**n - 1), so that small x keep their precision.
+DVM_INLINE float exp_less_one(float x) {
+  // (e**r - 1 - r) / r**2 again, here relative to e**r - 1, error 1.4e-8
+  static constexpr float c[] = {0x1.fffffep-2f, 0x1.5554bp-3f, 0x1.555674p-5f, 0x1.122776p-7f, 0x1.6bec06p-10f};
+  const Reduced q = reduce_by_ln2(x);
+  const float scale = power_of_two(q.n);
+  return scale * (q.r + (q.r * q.r) * polynomial(c, q.r)) + (scale - 1.0f);
+}
+
+struct Expm1 {
   static DVM_INLINE float of(float a) {
-    // (e**r - 1 - r) / r**2 again, here relative to e**r - 1, error 1.4e-8
-    static constexpr float c[] = {0x1.fffffep-2f, 0x1.5554bp-3f, 0x1.555674p-5f, 0x1.122776p-7f, 0x1.6bec06p-10f};
+    const float x = a > 20.0f ? 20.0f : a < -20.0f ? -20.0f : a;
+    const float y = a > 20.0f ? Exp::of(a) : exp_less_one(x);  // there the 1 is below the last place
+    return a == 0.0f ? a : y;                                  // -0 stays -0
+  }
+  static DVM_INLINE double of(double a) { return __builtin_expm1(a); }
+};
+
+struct Tanh {
+  // (e**y - 1) / (e**y + 1) with y = 2 |x|
+  static DVM_INLINE float of(float a) {
     const float m = 2.0f * __builtin_fabsf(a);
-    const float y = m > 20.0f ? 20.0f : m;  // tanh(10) is 1 in float
-    const Reduced q = reduce_by_ln2(y);
-    const float scale = power_of_two(q.n);
-    const float less_one = q.r + (q.r * q.r) * polynomial(c, q.r);
-    const float e = scale * less_one + (scale - 1.0f);
+    const float e = exp_less_one(m > 20.0f ? 20.0f : m);  // tanh(10) is 1 in float
     return with_sign(e / (e + 2.0f), a);
   }
   static DVM_INLINE double of(double a) { return __builtin_tanh(a); }
@@ -124,33 +136,64 @@ struct Sigmoid {
   }
 };
 
-// sin (Quarter 0) and cos (Quarter 1) of a float, computed in double: a = n pi/2 + r with pi/2 in two parts, the first of 33 bits so that
-// n times it is exact for |n| < 2**20.
+struct Atan {
+  // arctan(x) / x in x**2 on |x| <= 1, error 9.4e-12, in double; beyond, pi/2 - arctan(1 / x).
+  static DVM_INLINE float of(float a) {
+    static constexpr double c[] = {0x1.ffffffffeb726p-1,  -0x1.5555551cfb623p-2, 0x1.99997fe181256p-3,  -0x1.248ff6c42f148p-3, 0x1.c6e4248976c19p-4,
+                                   -0x1.72c11ef1cc3a1p-4, 0x1.335cc2317de7ep-4,  -0x1.ef03479303e6ap-5, 0x1.682e148ef359cp-5,  -0x1.af8847c8de3c7p-6,
+                                   0x1.7da2fbbbc8ed5p-7,  -0x1.adb19c8cdcb5cp-9, 0x1.c5fd748ab2870p-12};
+    const double m = __builtin_fabs(double(a));
+    const double x = m > 1.0 ? 1.0 / m : m;
+    const double y = x * polynomial(c, x * x);
+    return with_sign(float(m > 1.0 ? 0x1.921fb54442d18p0 - y : y), a);
+  }
+  static DVM_INLINE double of(double a) { return __builtin_atan(a); }
+};
+
+// sin, cos and tan of a float, computed in double: a = n pi/2 + r with pi/2 in two parts, the first of 33 bits so that n times it is exact
+// for |n| < 2**20.
 inline constexpr float kTrigLimit = 1e6f;
+struct Reduction {
+  double sine, cosine;  // of r
+  uint64_t n;           // its lowest bits say which quadrant
+};
+DVM_INLINE Reduction reduce_by_quarters(float a) {
+  // (sin(r) / r - 1) / r**2 and (cos(r) - 1 + r**2 / 2) / r**4 in r**2 on |r| <= pi/4, errors 4.9e-12 and 1.2e-13
+  static constexpr double s[] = {-0x1.5555554cb9f11p-3, 0x1.111108965162ap-7, -0x1.a00f9dab72bf7p-13, 0x1.6cd8599760927p-19};
+  static constexpr double c[] = {0x1.5555554ed8d9ep-5, -0x1.6c16b8295ec88p-10, 0x1.a010de58c9cd1p-16, -0x1.241e8388fadf7p-22};
+  constexpr double shift = 0x1.8p52, two_over_pi = 0x1.45f306dc9c883p-1;
+  constexpr double high = 0x1.921fb544p0, low = 0x1.0b4611a626331p-34;
+  const double x = double(a), t = x * two_over_pi + shift, n = t - shift;
+  const double r = (x - n * high) - n * low, z = r * r;
+  return {r * (1.0 + z * polynomial(s, z)), (1.0 - 0.5 * z) + z * z * polynomial(c, z), bits_as<uint64_t>(t)};
+}
+
+// sin (Quarter 0) and cos (Quarter 1).
 template <int Quarter>
 struct Trig {
   static DVM_INLINE float fast(float a) {
-    // (sin(r) / r - 1) / r**2 and (cos(r) - 1 + r**2 / 2) / r**4 in r**2 on |r| <= pi/4, errors 4.9e-12 and 1.2e-13
-    static constexpr double s[] = {-0x1.5555554cb9f11p-3, 0x1.111108965162ap-7, -0x1.a00f9dab72bf7p-13, 0x1.6cd8599760927p-19};
-    static constexpr double c[] = {0x1.5555554ed8d9ep-5, -0x1.6c16b8295ec88p-10, 0x1.a010de58c9cd1p-16, -0x1.241e8388fadf7p-22};
-    constexpr double shift = 0x1.8p52, two_over_pi = 0x1.45f306dc9c883p-1;
-    constexpr double high = 0x1.921fb544p0, low = 0x1.0b4611a626331p-34;
-    const double x = double(a), t = x * two_over_pi + shift, n = t - shift;
-    const double r = (x - n * high) - n * low, z = r * r;
-    const uint64_t quadrant = bits_as<uint64_t>(t) + Quarter;
-    const double sine = r * (1.0 + z * polynomial(s, z));
-    const double cosine = (1.0 - 0.5 * z) + z * z * polynomial(c, z);
-    const double y = (quadrant & 1) ? cosine : sine;
+    const Reduction q = reduce_by_quarters(a);
+    const uint64_t quadrant = q.n + Quarter;
+    const double y = (quadrant & 1) ? q.cosine : q.sine;
     return float(bits_as<double>(bits_as<uint64_t>(y) ^ ((quadrant & 2) << 62)));
   }
-  static float large(float a) { return Quarter ? float(__builtin_cos(double(a))) : float(__builtin_sin(double(a))); }
+  static float large(float a) { return float(of(double(a))); }
   static DVM_INLINE double of(double a) { return Quarter ? __builtin_cos(a) : __builtin_sin(a); }
 };
 using Sin = Trig<0>;
 using Cos = Trig<1>;
+struct Tan {
+  static DVM_INLINE float fast(float a) {
+    const Reduction q = reduce_by_quarters(a);
+    const bool odd = q.n & 1;
+    return float((odd ? -q.cosine : q.sine) / (odd ? q.sine : q.cosine));
+  }
+  static float large(float a) { return float(of(double(a))); }
+  static DVM_INLINE double of(double a) { return __builtin_tan(a); }
+};
 
 // Blocks with a value too large for the reduction go one by one, through the C library where it is needed.
-template <int Quarter>
+template <class F>
 void map_trig(void* dst, const void* a, int64_t n) {
   constexpr int64_t kBlock = 256;
   auto* d = static_cast<float*>(dst);
@@ -160,10 +203,10 @@ void map_trig(void* dst, const void* a, int64_t n) {
     uint32_t large = 0;
     for (int64_t i = begin; i < end; ++i) large |= uint32_t(__builtin_fabsf(x[i]) > kTrigLimit);
     if (large) {
-      for (int64_t i = begin; i < end; ++i) d[i] = __builtin_fabsf(x[i]) > kTrigLimit ? Trig<Quarter>::large(x[i]) : Trig<Quarter>::fast(x[i]);
+      for (int64_t i = begin; i < end; ++i) d[i] = __builtin_fabsf(x[i]) > kTrigLimit ? F::large(x[i]) : F::fast(x[i]);
     } else {
       DVM_INDEPENDENT
-      for (int64_t i = begin; i < end; ++i) d[i] = Trig<Quarter>::fast(x[i]);
+      for (int64_t i = begin; i < end; ++i) d[i] = F::fast(x[i]);
     }
   }
 }

@@ -119,7 +119,12 @@ struct Identity<Minimum, T> {
   }
 };
 
-// Bool: SUM and MAX are `any`, MIN is `all`; the result is 0 or 1 whatever the bytes were.
+template <class T>
+struct Identity<Mul, T> {
+  static constexpr T value() { return T(1); }
+};
+
+// Bool: SUM and MAX are `any`, MIN and PROD are `all`; the result is 0 or 1 whatever the bytes were.
 struct Any {
   static DVM_INLINE uint8_t of(uint8_t a, uint8_t b) { return (a | b) != 0; }
   template <class V>

@@ -88,6 +88,16 @@ constexpr void add_arithmetic(Builder& b) {
   b.binary<LessEqual, F32, F64, I8, U8, I32, I64, B8>(Op::kLESS_EQUAL);
   b.binary<Greater, F32, F64, I8, U8, I32, I64, B8>(Op::kGREATER);
   b.binary<GreaterEqual, F32, F64, I8, U8, I32, I64, B8>(Op::kGREATER_EQUAL);
+  b.binary<Fmod, F32, F64, I8, U8, I32, I64>(Op::kFMOD);
+  b.binary<Remainder, F32, F64, I8, U8, I32, I64>(Op::kREMAINDER);
+  b.binary<BitAnd, I8, U8, I32, I64>(Op::kBIT_AND);
+  b.binary<BitOr, I8, U8, I32, I64>(Op::kBIT_OR);
+  b.binary<BitXor, I8, U8, I32, I64>(Op::kBIT_XOR);
+  b.binary<LogicalAnd, B8>(Op::kBIT_AND);
+  b.binary<LogicalOr, B8>(Op::kBIT_OR);
+  b.binary<LogicalXor, B8>(Op::kBIT_XOR);
+  b.binary<ShiftLeft, I8, U8, I32, I64>(Op::kSHIFT_LEFT);
+  b.binary<ShiftRight, I8, U8, I32, I64>(Op::kSHIFT_RIGHT);
   // Bool arithmetic as NumPy: + and max are `or`, * and min are `and`; there is no bool subtraction or division.
   b.binary<LogicalOr, B8>(Op::kADD);
   b.binary<LogicalAnd, B8>(Op::kMUL);
@@ -116,10 +126,21 @@ constexpr void add_unary(Builder& b) {
   b.unary<IsFinite, F32, F64>(Op::kIS_FINITE);
   b.unary<True, I8, U8, I32, I64, B8>(Op::kIS_FINITE);
   b.unary<LogicalNot, B8>(Op::kLOGICAL_NOT);
+  b.unary<Expm1, F32, F64>(Op::kEXPM1);
+  b.unary<Atan, F32, F64>(Op::kATAN);
+  b.unary<Sign, F32, F64, I8, U8, I32, I64>(Op::kSIGN);
+  b.unary<IsNan, F32, F64>(Op::kIS_NAN);
+  b.unary<False, I8, U8, I32, I64, B8>(Op::kIS_NAN);
+  b.unary<IsInf, F32, F64>(Op::kIS_INF);
+  b.unary<False, I8, U8, I32, I64, B8>(Op::kIS_INF);
+  b.unary<BitNot, I8, U8, I32, I64>(Op::kBIT_NOT);
+  b.unary<LogicalNot, B8>(Op::kBIT_NOT);
   b.unary<Sin, F64>(Op::kSIN);
   b.unary<Cos, F64>(Op::kCOS);
-  b.k.unary[int(Op::kSIN)][int(DType::kF32)] = map_trig<0>;
-  b.k.unary[int(Op::kCOS)][int(DType::kF32)] = map_trig<1>;
+  b.unary<Tan, F64>(Op::kTAN);
+  b.k.unary[int(Op::kTAN)][int(DType::kF32)] = map_trig<Tan>;
+  b.k.unary[int(Op::kSIN)][int(DType::kF32)] = map_trig<Sin>;
+  b.k.unary[int(Op::kCOS)][int(DType::kF32)] = map_trig<Cos>;
 
   // By item size: COPY of every dtype, and the roundings of integers and bools, which are whole already.
   constexpr Unary copies[] = {nullptr, copy<uint8_t>, copy<uint16_t>, nullptr, copy<uint32_t>, nullptr, nullptr, nullptr, copy<uint64_t>};
@@ -148,6 +169,8 @@ constexpr void add_reductions(Builder& b) {
   b.reduce<Add, F32, F64, WI8, U8, WI32, WI64>(Op::kSUM);
   b.reduce<Maximum, F32, F64, I8, U8, I32, I64>(Op::kMAX);
   b.reduce<Minimum, F32, F64, I8, U8, I32, I64>(Op::kMIN);
+  b.reduce<Mul, F32, F64, WI8, U8, WI32, WI64>(Op::kPROD);
+  b.reduce<All, B8>(Op::kPROD);
   b.reduce<Any, B8>(Op::kSUM);
   b.reduce<Any, B8>(Op::kMAX);
   b.reduce<All, B8>(Op::kMIN);
@@ -263,6 +286,8 @@ struct HalfBuilder {
     k.unary[int(Op::kNEG)][kTo] = map_unary<HalfNeg<H>, H>;
     k.unary[int(Op::kABS)][kTo] = map_unary<HalfAbs<H>, H>;
     k.unary[int(Op::kIS_FINITE)][kTo] = map_unary<HalfIsFinite<H>, H>;
+    k.unary[int(Op::kIS_NAN)][kTo] = map_unary<HalfIsNan<H>, H>;
+    k.unary[int(Op::kIS_INF)][kTo] = map_unary<HalfIsInf<H>, H>;
 #define DVM_OP(name, code, cls, arity, dtype, meaning) through_float<Op::k##name, #dtype[0] == 'b'>();
 #include "ops.def"
 #undef DVM_OP

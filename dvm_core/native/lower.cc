@@ -9,7 +9,8 @@ namespace {
 constexpr double kSimpleNs = 0.1, kCostlyNs = 0.6, kMemoryNs = 0.1, kMultiplyAddNs = 0.01;  // per element, one thread
 
 bool is_costly(Op op) {
-  return op == Op::kPOW || op == Op::kDIV || (op >= Op::kEXP && op <= Op::kSIGMOID) || op == Op::kSIN || op == Op::kCOS || op == Op::kLOG1P;
+  return op == Op::kEXPM1 || op == Op::kTAN || op == Op::kATAN || op == Op::kFMOD || op == Op::kREMAINDER || op == Op::kPOW || op == Op::kDIV ||
+         (op >= Op::kEXP && op <= Op::kSIGMOID) || op == Op::kSIN || op == Op::kCOS || op == Op::kLOG1P;
 }
 
 Op partial_op(Op op) { return op == Op::kMEAN ? Op::kSUM : op; }

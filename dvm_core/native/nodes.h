@@ -40,7 +40,7 @@ bool gone(const Node& n);
 std::string id_text(int64_t id);                       // "%7"
 std::string gone_text(int64_t id, const Node& n);      // what to say about a value that is gone
 // Attributes that say where, not what (bounds, depths): they are patched like shapes.
-constexpr bool geometric(Op op) { return op == Op::kSLICE || op == Op::kUNSLICE || op == Op::kONE_HOT; }
+constexpr bool geometric(Op op) { return op == Op::kSLICE || op == Op::kUNSLICE || op == Op::kONE_HOT || op == Op::kPAD; }
 // As if newly made, but with the memory of its vectors.
 void clear(Instr& instr);
 

@@ -314,7 +314,7 @@ int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileO
     int32_t taken = -1;
     if (op.dst >= 0 && regs[op.dst].slot < 0) {
       Register& d = regs[op.dst];
-      const bool elementwise = op.id < Tile::kSumX;
+      const bool elementwise = op.id < Tile::kSumX || (op.id >= Tile::kBitAnd && op.id <= Tile::kShiftRight);
       if (elementwise)
         each_operand(op, [&](int32_t r) {
           if (taken < 0 && dies(r) && regs[r].span == d.span && item_size(regs[r].dtype) == item_size(d.dtype)) taken = r;

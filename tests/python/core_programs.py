@@ -116,7 +116,17 @@ UNARY = {
     "RECIPROCAL": lambda x: 1 / x, "TANH": np.tanh, "ERF": _erf, "SIGMOID": lambda x: 1 / (1 + np.exp(-x)), "SIN": np.sin, "COS": np.cos,
     "FLOOR": np.floor, "CEIL": np.ceil, "ROUND": np.rint, "TRUNC": np.trunc, "IS_FINITE": np.isfinite,
     "LOGICAL_NOT": np.logical_not, "COPY": lambda x: x, "LOG1P": np.log1p,
+    "EXPM1": np.expm1, "TAN": np.tan, "ATAN": np.arctan, "SIGN": np.sign, "IS_NAN": np.isnan, "IS_INF": np.isinf, "BIT_NOT": np.invert,
 }
+
+
+def _shift(left):
+    def shift(a, b):
+        bits = 8 * a.dtype.itemsize
+        by = np.where((b >= 0) & (b < bits), b, 0)
+        shifted = np.left_shift(a, by) if left else np.right_shift(a, by)
+        return np.where(by == b, shifted, 0 if left else np.where(a < 0, -1, 0)).astype(a.dtype)
+    return shift
 
 
 def _divide(a, b):
@@ -129,14 +139,16 @@ BINARY = {
     "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "DIV": _divide, "POW": np.power, "MAXIMUM": np.maximum, "MINIMUM": np.minimum,
     "EQUAL": np.equal, "NOT_EQUAL": np.not_equal, "LESS": np.less, "LESS_EQUAL": np.less_equal, "GREATER": np.greater,
     "GREATER_EQUAL": np.greater_equal, "LOGICAL_AND": np.logical_and, "LOGICAL_OR": np.logical_or,
+    "FMOD": np.fmod, "REMAINDER": np.remainder, "BIT_AND": np.bitwise_and, "BIT_OR": np.bitwise_or, "BIT_XOR": np.bitwise_xor,
+    "SHIFT_LEFT": _shift(True), "SHIFT_RIGHT": _shift(False),
 }
-REDUCE = {"SUM": np.sum, "MAX": np.max, "MIN": np.min, "MEAN": np.mean}
+REDUCE = {"PROD": np.prod, "SUM": np.sum, "MAX": np.max, "MIN": np.min, "MEAN": np.mean}
 
 
 def _reduce(s: Step, x):
     fn = REDUCE[s.op]
     if x.dtype == bool:
-        fn = {"SUM": np.any, "MAX": np.any, "MIN": np.all}[s.op]
+        fn = {"SUM": np.any, "MAX": np.any, "MIN": np.all, "PROD": np.all}[s.op]
     return fn(x, axis=s.attrs[1:], keepdims=bool(s.attrs[0]))
 
 
@@ -166,6 +178,75 @@ def _unslice(s: Step, a):
     out = np.zeros(s.shape, a.dtype)
     out[_slices(s, a.shape)] = a
     return out
+
+
+def _pad(s: Step, a):
+    out = np.full(s.shape, s.imms[0]).astype(a.dtype)
+    out[tuple(slice(n, n + extent) for n, extent in zip(s.attrs, a.shape, strict=True))] = a
+    return out
+
+
+def _cumsum(s: Step, a):
+    axis, exclusive, reverse = s.attrs
+    a = np.flip(a, axis) if reverse else a
+    out = np.cumsum(a, axis, dtype=a.dtype)
+    if exclusive:
+        out = np.roll(out, 1, axis)
+        np.moveaxis(out, axis, 0)[:1] = 0
+    return np.flip(out, axis) if reverse else out
+
+
+def _fibres(index, axis):
+    """Index arrays that name element index[..., i, ...] along an axis."""
+    return tuple(index if i == axis else grid for i, grid in enumerate(np.indices(index.shape)))
+
+
+def _scatter(s: Step, a, index, new):
+    out, axis = a.copy(), s.attrs[0]
+    moved = np.moveaxis(out, axis, 0)
+    flat = np.moveaxis(new, range(axis, axis + index.ndim), range(index.ndim)).reshape((index.size, *moved.shape[1:]))
+    for i, at in enumerate(index.reshape(-1)):
+        moved[at] = flat[i]
+    return out
+
+
+def _scatter_elements(s: Step, a, index, new):
+    out = np.moveaxis(a, s.attrs[0], 0).copy()
+    places, values = np.moveaxis(index, s.attrs[0], 0), np.moveaxis(new, s.attrs[0], 0)
+    for i in range(places.shape[0]):  # the last one stays
+        others = np.indices(places.shape[1:])
+        out[(places[i], *others)] = values[i]
+    return np.moveaxis(out, 0, s.attrs[0])
+
+
+def _scatter_add_elements(s: Step, a, index):
+    out = np.zeros(s.shape, a.dtype)
+    np.add.at(out, _fibres(np.where(index < 0, index + s.shape[s.attrs[0]], index), s.attrs[0]), a)
+    return out
+
+
+def _descending_argsort(a, axis):
+    # stable: the last of the reversed ones comes first
+    n = a.shape[axis]
+    return n - 1 - np.flip(np.argsort(np.flip(a, axis), axis, kind="stable"), axis)
+
+
+def _argsort(s: Step, a, attrs=None):
+    axis, descending = attrs or s.attrs
+    return _descending_argsort(a, axis) if descending else np.argsort(a, axis, kind="stable")
+
+
+def _sort(s: Step, a):
+    return np.take_along_axis(a, _argsort(s, a), s.attrs[0])
+
+
+def _topk(s: Step, a):
+    axis, k, descending = s.attrs
+    return np.take(_argsort(s, a, (axis, descending)), range(k), axis)
+
+
+def _arg_extreme(fn):
+    return lambda s, a: fn(a, axis=s.attrs[1], keepdims=bool(s.attrs[0]))
 
 
 def _iota(s: Step):
@@ -206,6 +287,17 @@ def reference(s: Step, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarra
                 "GATHER": lambda s, x, i: np.take(x, i, axis=s.attrs[0]),
                 "SCATTER_ADD": _scatter_add,
                 "ONE_HOT": _one_hot,
+                "PAD": _pad,
+                "CUMSUM": _cumsum,
+                "GATHER_ELEMENTS": lambda s, x, i: x[_fibres(i, s.attrs[0])],
+                "SCATTER": _scatter,
+                "SCATTER_ELEMENTS": _scatter_elements,
+                "SCATTER_ADD_ELEMENTS": _scatter_add_elements,
+                "ARGMAX": _arg_extreme(np.argmax),
+                "ARGMIN": _arg_extreme(np.argmin),
+                "SORT": _sort,
+                "ARGSORT": _argsort,
+                "TOPK": _topk,
                 "FULL": lambda s: np.full(s.shape, s.imms[0]),
                 "IOTA": _iota,
                 **WINDOWS,
@@ -232,7 +324,7 @@ def check_step(program: Program, step: int, values: list[np.ndarray]) -> None:
     rounding = 0.501 * EPS[half] * np.abs(want) + LEAST[half] / 2 if half else 0
     got = numbers_of(got)
     scale, terms = np.abs(want), 0
-    if s.op in ("SUM", "MEAN", "MATMUL", "SCATTER_ADD", *WINDOWS) and s.op != "MAX_POOL2D":
+    if s.op in ("SUM", "MEAN", "MATMUL", "SCATTER_ADD", "SCATTER_ADD_ELEMENTS", "CUMSUM", "PROD", *WINDOWS) and s.op != "MAX_POOL2D":
         # The places a pool's gradient goes to are those of its operand as it is.
         signed = 1 if s.op == "MAX_POOL2D_GRAD" else 0
         magnitudes = [np.abs(numbers_of(o)) if is_float(o.dtype) and i >= signed else o for i, o in enumerate(operands)]
@@ -243,6 +335,10 @@ def check_step(program: Program, step: int, values: list[np.ndarray]) -> None:
         large = 3e38 if not half else TOP[half] * (1 + 0.499 * EPS[half]) - (40 + terms / 16) * eps * scale
         beyond = (np.abs(want) > 3e38) | ((np.abs(want) >= large) & np.isinf(got))
         same = (got == want) | near | (np.isnan(got) & np.isnan(want)) | beyond
+        if s.op == "PROD":  # in another order a product in between may be infinite, or denormal
+            sizes, info = np.abs(numbers_of(operands[0])), np.finfo(np.float64 if eps < 1e-10 else np.float32)
+            most, least = (reference(s, [bound(sizes, 1)], np.dtype(np.float64)) for bound in (np.fmax, np.fmin))
+            same |= (most > info.max / 4) | (least < info.tiny * 4)
     assert same.all(), f"{where}: {got[~same][:4]} is not {want[~same][:4]}"
 
 

@@ -7,10 +7,15 @@ import numpy as np
 from core_programs import BFLOAT16, Program, code, is_float
 from halves import bits_of, rounded
 
-FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "SIN", "COS", "LOG1P",
+FLOAT_UNARY = ("NEG", "ABS", "EXP", "LOG", "SQRT", "RSQRT", "RECIPROCAL", "TANH", "ERF", "SIGMOID", "SIN", "COS",
+               "LOG1P", "EXPM1", "ATAN", "SIGN",
                "FLOOR", "CEIL", "ROUND", "TRUNC", "COPY")
 ARITHMETIC = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")
+WHOLE = ("BIT_AND", "BIT_OR", "BIT_XOR", "SHIFT_LEFT", "SHIFT_RIGHT", "FMOD", "REMAINDER")
 COMPARE = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
+
+
+GIVEN = ("CAST", "FULL", "IOTA", "ONE_HOT", "ARGMAX", "ARGMIN", "ARGSORT", "TOPK")
 
 
 class Maker:
@@ -85,7 +90,7 @@ class Maker:
         return found[-1 - min(int(self.rng.expovariate(0.5)), len(found) - 1)]
 
     def add(self, op, *operands, shape, dtype, attrs=(), imms=(), own=False) -> None:
-        given = code(dtype) if op in ("CAST", "FULL", "IOTA", "ONE_HOT") else 0
+        given = code(dtype) if op in GIVEN else 0
         self.program.op(op, *operands, attrs=attrs, shape=tuple(shape) if own else None, dtype=given, imms=imms)
         self.types.append((tuple(shape), np.dtype(dtype)))
 
@@ -101,7 +106,9 @@ class Maker:
 
     def unary(self) -> None:
         v = self.pick(lambda s, d: is_float(d))
-        if v is not None:
+        if self.rng.random() < 0.1 and v is not None:
+            self.add(self.rng.choice(("IS_NAN", "IS_INF", "IS_FINITE")), v, shape=self.types[v][0], dtype=np.bool_)
+        elif v is not None:
             self.add(self.rng.choice(FLOAT_UNARY), v, shape=self.types[v][0], dtype=self.types[v][1])
 
     def binary(self) -> None:
@@ -109,7 +116,7 @@ class Maker:
         if v is None:
             return
         shape, dtype = self.types[v]
-        op = self.rng.choice(ARITHMETIC * 3 + COMPARE)
+        op = self.rng.choice(ARITHMETIC * 3 + COMPARE + WHOLE * (0 if is_float(dtype) else 4))
         out = np.bool_ if op in COMPARE else dtype
         if self.rng.random() < 0.3:
             imm = self.rng.choice((2, -1, 3)) if not is_float(dtype) else self.rng.choice((0.5, 2.0, -1.25, 3, 1e-3))
@@ -161,7 +168,7 @@ class Maker:
         shape, dtype = self.types[v]
         first = self.rng.randrange(len(shape))
         last = self.rng.choice((len(shape), self.rng.randint(first + 1, len(shape))))
-        op = self.rng.choice(("SUM", "MAX", "MIN", "MEAN") if is_float(dtype) else ("SUM", "MAX", "MIN"))
+        op = self.rng.choice(("SUM", "MAX", "MIN", "PROD", *("MEAN",) * is_float(dtype)))
         if op in ("MAX", "MIN") and 0 in shape[first:last]:
             op = "SUM"
         keep = self.rng.random() < 0.6
@@ -333,10 +340,14 @@ class Maker:
             self.add(f"{way}_POOL2D_GRAD", *((v, g) if way == "MAX" else (g,)), shape=(n, c, h, w), dtype=dtype, attrs=attrs, own=True)
 
     def move(self) -> None:
-        way = self.rng.choice(("GATHER", "SCATTER_ADD", "CONCAT", "UNSLICE", "ONE_HOT", "IOTA", "FULL"))
+        way = self.rng.choice(("GATHER", "SCATTER_ADD", "SCATTER", "CONCAT", "UNSLICE", "PAD", "ONE_HOT", "IOTA", "FULL", "CUMSUM", "SORT",
+                               "ARGSORT", "TOPK", "ARGMAX", "ARGMIN", "SCATTER_ELEMENTS", "SCATTER_ADD_ELEMENTS"))
         v = self.pick(lambda s, d: len(s) > 0 and d != np.bool_)
         if v is None:
             return
+        self.move_as(way, v)
+
+    def move_as(self, way: str, v: int) -> None:
         shape, dtype = self.types[v]
         if way == "CONCAT":
             axis = self.rng.randrange(len(shape))
@@ -349,20 +360,55 @@ class Maker:
                 return
             attrs = [x for n, big in zip(shape, out, strict=True) for x in ((0, 2) if big == 2 * n + 1 else (1, 1))]
             self.add("UNSLICE", v, shape=out, dtype=dtype, attrs=attrs, own=True)
+        elif way == "PAD":
+            before = [self.rng.choice((0, 0, 1, 3)) for _ in shape]
+            out = [n + b + self.rng.choice((0, 0, 2)) for n, b in zip(shape, before, strict=True)]
+            if np.prod(out, dtype=np.int64) < 200000:
+                self.add("PAD", v, shape=out, dtype=dtype, attrs=before, imms=(self.rng.choice((0, 2)),), own=True)
+        elif way == "CUMSUM":
+            attrs = (self.rng.randrange(len(shape)), self.rng.choice((0, 1)), self.rng.choice((0, 1)))
+            self.add("CUMSUM", v, shape=shape, dtype=dtype, attrs=attrs)
+        elif way in ("SORT", "ARGSORT", "TOPK", "ARGMAX", "ARGMIN") or way.endswith("ELEMENTS"):
+            self.ordered(way, v)
         elif way in ("IOTA", "FULL"):
             attrs, imms = ((self.rng.randrange(len(shape)),), ()) if way == "IOTA" else ((), (self.rng.choice((0, 1, 2)),))
             self.add(way, shape=shape, dtype=dtype, attrs=attrs, imms=imms, own=True)
         else:
             self.indexed(way, v)
 
+    def ordered(self, way: str, v: int) -> None:
+        """Sorts, or moves elements by an order: ARGSORT and TOPK give indices that are in range."""
+        shape, dtype = self.types[v]
+        axis, down = self.rng.randrange(len(shape)), self.rng.choice((0, 1))
+        kind = np.dtype(self.rng.choice(("int32", "int64")))
+        extent = shape[axis]
+        if way.startswith("ARGM"):
+            keep = self.rng.random() < 0.5
+            if extent:
+                out = [1 if i == axis else n for i, n in enumerate(shape) if keep or i != axis]
+                self.add(way, v, shape=out, dtype=kind, attrs=(int(keep), axis))
+            return
+        if way == "SORT" or way == "ARGSORT":
+            self.add(way, v, shape=shape, dtype=dtype if way == "SORT" else kind, attrs=(axis, down))
+            return
+        k = self.rng.randint(0, extent)
+        some = (*shape[:axis], k, *shape[axis + 1:])
+        self.add("TOPK", v, shape=some, dtype=kind, attrs=(axis, k, down))
+        index = len(self.types) - 1
+        self.add("GATHER_ELEMENTS", v, index, shape=some, dtype=dtype, attrs=(axis,))
+        if way == "SCATTER_ELEMENTS":
+            self.add(way, v, index, len(self.types) - 1, shape=shape, dtype=dtype, attrs=(axis,))
+        elif way == "SCATTER_ADD_ELEMENTS":
+            self.add(way, len(self.types) - 1, index, shape=shape, dtype=dtype, attrs=(axis,), own=True)
+
     def indexed(self, way: str, v: int) -> None:
         """The index is made in the program: IOTA modulo the extent, so that all of it is in range."""
         shape, dtype = self.types[v]
         axis = self.rng.randrange(len(shape))
-        extent = shape[axis] if way == "GATHER" else self.rng.randint(1, 9)
-        if way == "GATHER" and extent == 0:
+        extent = shape[axis] if way in ("GATHER", "SCATTER") else self.rng.randint(1, 9)
+        if extent == 0:
             return
-        count = self.rng.randint(1, 12) if way == "GATHER" else shape[axis]
+        count = self.rng.randint(1, 12) if way in ("GATHER", "SCATTER") else shape[axis]
         kind = np.dtype(self.rng.choice(("int32", "int64")))
         self.add("IOTA", shape=(count,), dtype=kind, attrs=(0,), own=True)
         i = len(self.types) - 1
@@ -375,12 +421,19 @@ class Maker:
             kind = self.rng.choice((np.float32, np.float16, BFLOAT16))
             self.add(way, index, shape=(count, extent), dtype=kind, attrs=(extent,), imms=(1.0, 0.0))
             return
+        if way == "SCATTER":
+            self.add("GATHER", v, index, shape=[*shape[:axis], count, *shape[axis + 1:]], dtype=dtype, attrs=(axis,))
+            new = len(self.types) - 1
+            if is_float(dtype):
+                self.add("NEG", new, shape=self.types[new][0], dtype=dtype)
+            self.add(way, v, index, len(self.types) - 1, shape=shape, dtype=dtype, attrs=(axis,))
+            return
         out = [*shape[:axis], count if way == "GATHER" else extent, *shape[axis + 1:]]
         self.add(way, v, index, shape=out, dtype=dtype, attrs=(axis,), own=way == "SCATTER_ADD")
 
     def make(self, length: int) -> Program:
         self.inputs()
-        ways = {self.unary: 4, self.binary: 6, self.logic: 2, self.cast: 1, self.reduce: 4, self.view: 4, self.matmul: 2, self.move: 2,
+        ways = {self.unary: 4, self.binary: 6, self.logic: 2, self.cast: 1, self.reduce: 4, self.view: 4, self.matmul: 2, self.move: 4,
                 self.attention: 0.7, self.convolution: 1, self.pool: 1}
         while len(self.program.steps) < length:
             self.rng.choices(list(ways), list(ways.values()))[0]()

@@ -64,6 +64,8 @@ softmax = lambda x: np.exp(x - x.max(-1, keepdims=True)) / np.exp(x - x.max(-1, 
 X, Y, POSITIVE = some(3, 4), some(3, 4, seed=9), some(3, 4, low=0.3)
 INDEX = np.array([[0, 2], [2, 1]], np.int64)
 MASK = X > 0.2
+SMALL = some(3, 4, low=0.8, high=1.0)
+ZERO = np.where(np.eye(3, 4, 1) > 0, 0, X).astype(np.float32)[:1]
 
 # name: what is recorded, the same in NumPy, the operands
 CASES: dict[str, tuple[Callable[..., int], Callable[..., np.ndarray], list[np.ndarray]]] = {
@@ -83,6 +85,30 @@ CASES: dict[str, tuple[Callable[..., int], Callable[..., np.ndarray], list[np.nd
     "exp": (lambda e, a: e.exp(a), np.exp, [X]),
     "log": (lambda e, a: e.log(a), np.log, [POSITIVE]),
     "log1p": (lambda e, a: e.log1p(a), np.log1p, [POSITIVE]),
+    "expm1": (lambda e, a: e.expm1(a), np.expm1, [X]),
+    "tan": (lambda e, a: e.tan(e.mul(a, 0.6)), lambda a: np.tan(a * 0.6), [X]),
+    "atan": (lambda e, a: e.atan(a), np.arctan, [X]),
+    "fmod": (lambda e, a, b: e.fmod(a, b), np.fmod, [some(3, 4, low=2.1, high=2.9), SMALL]),
+    "remainder": (lambda e, a, b: e.remainder(a, b), np.remainder, [some(3, 4, low=-2.9, high=-2.1), SMALL]),
+    "remainder of an immediate": (lambda e, a: e.remainder(5.5, a), lambda a: 5.5 % a, [SMALL]),
+    "sign has none, its argument has": (lambda e, a: e.mul(e.sign(a), a), np.abs, [X]),
+    "prod": (lambda e, a: e.prod(a, (1,)), lambda a: a.prod(1), [X]),
+    "prod over a zero": (lambda e, a: e.prod(a, (0, 1), True), lambda a: a.prod(keepdims=True), [ZERO]),
+    "prod over two zeros": (lambda e, a: e.prod(a, (1,)), lambda a: a.prod(1), [np.where(np.arange(4) < 2, 0, ZERO)]),
+    "pad": (lambda e, a: e.pad(a, (1, 0), (5, 7), 3.0), lambda a: np.pad(a, ((1, 1), (0, 3)), constant_values=3.0), [X]),
+    "cumsum": (lambda e, a: e.cumsum(a, 1), lambda a: a.cumsum(1), [X]),
+    "cumsum backwards and exclusive": (lambda e, a: e.cumsum(a, 0, True, True), lambda a: a[::-1].cumsum(0)[::-1] - a, [X]),
+    "sort": (lambda e, a: e.sort(a, 1), lambda a: np.sort(a, 1), [X]),
+    "sort descending along the first axis": (lambda e, a: e.sort(a, 0, True), lambda a: -np.sort(-a, 0), [X]),
+    "topk": (lambda e, a: e.gather_elements(a, e.topk(a, 1, 2), 1), lambda a: -np.sort(-a, 1)[:, :2], [X]),
+    "gather_elements with repeats": (lambda e, a, i: e.gather_elements(a, i, 1), lambda a, i: np.take_along_axis(a, i, 1),
+                                     [X[:2].copy(), INDEX]),
+    "scatter_add_elements": (lambda e, a, i: e.scatter_add_elements(a, i, 1, (2, 5)), lambda a, i: _add_elements(a, i),
+                             [some(2, 2), INDEX]),
+    "scatter over one another": (lambda e, a, i, b: e.scatter(a, i, b, 0), lambda a, i, b: _put(a, i.ravel(), b.reshape(4, 4)),
+                                 [X, INDEX, some(2, 2, 4)]),
+    "scatter_elements over one another": (lambda e, a, i, b: e.scatter_elements(a, i, b, 1), lambda a, i, b: _put_elements(a, i, b),
+                                          [some(2, 4), np.array([[1, 1], [0, 3]]), some(2, 2)]),
     "sqrt": (lambda e, a: e.sqrt(a), np.sqrt, [POSITIVE]),
     "rsqrt": (lambda e, a: e.rsqrt(a), lambda a: a ** -0.5, [POSITIVE]),
     "reciprocal": (lambda e, a: e.reciprocal(a), lambda a: 1 / a, [POSITIVE]),
@@ -181,6 +207,23 @@ def _scatter(a: np.ndarray, index: np.ndarray) -> np.ndarray:
     r = np.zeros((5, 4), a.dtype)
     np.add.at(r, index, a)
     return r
+
+
+def _add_elements(a: np.ndarray, i: np.ndarray) -> np.ndarray:
+    r = np.zeros((2, 5), a.dtype)
+    np.add.at(r, (np.arange(2)[:, None], i), a)
+    return r
+
+
+def _put(a: np.ndarray, i: np.ndarray, b: np.ndarray) -> np.ndarray:
+    r = a.copy()
+    for at, row in zip(i, b, strict=True):
+        r[at] = row
+    return r
+
+
+def _put_elements(a: np.ndarray, i: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.stack([_put(*rows) for rows in zip(a, i, b, strict=True)])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -23,6 +23,7 @@ UNARY = {  # op: (reference, largest error in ulps for float32, for float64)
     "RECIPROCAL": (lambda x: 1 / x, 0.5, 0.5), "FLOOR": (np.floor, 0, 0), "CEIL": (np.ceil, 0, 0), "ROUND": (np.rint, 0, 0),
     "TRUNC": (np.trunc, 0, 0),
     "EXP": (np.exp, 1.0, 2), "LOG": (np.log, 1.0, 2), "LOG1P": (np.log1p, 1.5, 2), "TANH": (np.tanh, 2.6, 3), "ERF": (erf, 1.4, 2),
+    "EXPM1": (np.expm1, 1.8, 2), "TAN": (np.tan, 0.51, 4), "ATAN": (np.arctan, 0.51, 2), "SIGN": (np.sign, 0, 0),
     "SIN": (np.sin, 0.51, 2), "COS": (np.cos, 0.51, 2),
     "SIGMOID": (lambda x: np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x))), 2.5, 3),
 }
@@ -49,7 +50,7 @@ def test_unary_is_accurate_and_the_same_at_every_level(op, dtype):
             assert same_bits(in_place, got), (op, n, level, "in place")
 
 
-@pytest.mark.parametrize("op", ["EXP", "LOG", "LOG1P", "TANH", "ERF", "SIGMOID", "SIN", "COS"])
+@pytest.mark.parametrize("op", ["EXP", "EXPM1", "LOG", "LOG1P", "TAN", "ATAN", "TANH", "ERF", "SIGMOID", "SIN", "COS"])
 def test_float32_functions_over_the_whole_range(op):
     """Every 4999th float there is; the limits are the ones documented beside the coefficients."""
     x = np.arange(0, 1 << 32, 4999, dtype=np.uint64).astype(np.uint32).view(np.float32)
@@ -67,6 +68,9 @@ SPECIAL = [  # op, argument, exact result
     ("LOG", 0.0, -INF), ("LOG", -0.0, -INF), ("LOG", -1.0, NAN), ("LOG", -INF, NAN), ("LOG", INF, INF), ("LOG", NAN, NAN),
     ("LOG", 1.0, 0.0),
     ("LOG1P", -1.0, -INF), ("LOG1P", -0.0, -0.0), ("LOG1P", INF, INF), ("LOG1P", -2.0, NAN), ("LOG1P", NAN, NAN), ("LOG1P", 1e-40, 1e-40),
+    ("EXPM1", -INF, -1.0), ("EXPM1", INF, INF), ("EXPM1", NAN, NAN), ("EXPM1", -0.0, -0.0), ("EXPM1", 1e-40, 1e-40), ("EXPM1", -50.0, -1.0),
+    ("TAN", INF, NAN), ("TAN", -0.0, -0.0), ("TAN", NAN, NAN), ("ATAN", NAN, NAN), ("ATAN", -0.0, -0.0), ("ATAN", INF, np.pi / 2),
+    ("ATAN", -INF, -np.pi / 2), ("SIGN", -0.0, 0.0), ("SIGN", NAN, NAN), ("SIGN", -INF, -1.0), ("SIGN", 1e-42, 1.0),
     ("TANH", INF, 1.0), ("TANH", -INF, -1.0), ("TANH", NAN, NAN), ("TANH", -0.0, -0.0), ("TANH", 1e-42, 1e-42), ("TANH", -30.0, -1.0),
     ("ERF", INF, 1.0), ("ERF", -INF, -1.0), ("ERF", NAN, NAN), ("ERF", -0.0, -0.0), ("ERF", 9.0, 1.0),
     ("SIGMOID", INF, 1.0), ("SIGMOID", -INF, 0.0), ("SIGMOID", NAN, NAN), ("SIGMOID", 0.0, 0.5),
@@ -97,7 +101,7 @@ def test_exp_and_sigmoid_reach_denormals():
 
 @pytest.mark.parametrize("dtype", INTS)
 def test_unary_integers(dtype):
-    references = {"NEG": np.negative, "ABS": np.abs}
+    references = {"NEG": np.negative, "ABS": np.abs, "SIGN": np.sign, "BIT_NOT": np.invert}
     references |= dict.fromkeys(("COPY", "FLOOR", "CEIL", "ROUND", "TRUNC"), np.array)
     for n in SIZES:
         x = numbers(dtype, n)
@@ -110,10 +114,12 @@ def test_is_finite_and_logical_not():
     for level in LEVELS:
         for dtype in FLOATS:
             x = numbers(dtype, 4097)
-            assert same_bits(unary(level, "IS_FINITE", x, np.bool_), np.isfinite(x))
+            for op, reference in (("IS_FINITE", np.isfinite), ("IS_NAN", np.isnan), ("IS_INF", np.isinf)):
+                assert same_bits(unary(level, op, x, np.bool_), reference(x))
         assert unary(level, "IS_FINITE", numbers("int32", 100), np.bool_).all()
+        assert not unary(level, "IS_NAN", numbers("int32", 100), np.bool_).any()
         x = numbers("bool", 1000)
-        assert same_bits(unary(level, "LOGICAL_NOT", x, np.bool_), ~x)
+        assert same_bits(unary(level, "LOGICAL_NOT", x, np.bool_), ~x) and same_bits(unary(level, "BIT_NOT", x, np.bool_), ~x)
 
 
 # ---- casts, select ------------------------------------------------------------

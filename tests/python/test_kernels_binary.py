@@ -10,6 +10,20 @@ COMPARISONS = {"EQUAL": np.equal, "NOT_EQUAL": np.not_equal, "LESS": np.less, "L
 ARITHMETIC = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum, "DIV": np.true_divide}
 
 
+BITS = {"BIT_AND": np.bitwise_and, "BIT_OR": np.bitwise_or, "BIT_XOR": np.bitwise_xor}
+MODULO = {"FMOD": np.fmod, "REMAINDER": np.remainder}
+
+
+def shifted(op):
+    def shift(a, b):
+        """With any number of bits: what is shifted out is gone."""
+        bits, shift = 8 * a.dtype.itemsize, np.left_shift if op == "SHIFT_LEFT" else np.right_shift
+        inside = (b >= 0) & (b < bits)
+        gone = np.where(a < 0, -1, 0).astype(a.dtype) if op == "SHIFT_RIGHT" else np.zeros_like(a)
+        return np.where(inside, shift(a, np.where(inside, b, 0)), gone)
+    return shift
+
+
 def floor_divide(a, b):
     """NumPy's floor division, which already gives x // 0 = 0 and MIN // -1 = MIN."""
     return np.floor_divide(a, b)
@@ -28,6 +42,10 @@ def integer_power(a, b):
 def reference_of(op, dtype):
     if op in COMPARISONS:
         return COMPARISONS[op]
+    if op in BITS or op in MODULO:
+        return (BITS | MODULO)[op]
+    if op.startswith("SHIFT"):
+        return shifted(op)
     if np.dtype(dtype) == np.bool_:
         return np.logical_or if op in ("ADD", "MAXIMUM", "LOGICAL_OR") else np.logical_and
     if np.dtype(dtype).kind in "iu" and op in ("DIV", "POW"):
@@ -37,6 +55,9 @@ def reference_of(op, dtype):
 
 BINARY = [(op, dtype) for dtype in (*FLOATS, *INTS) for op in (*ARITHMETIC, *COMPARISONS)]
 BINARY += [("POW", dtype) for dtype in INTS]
+BINARY += [(op, dtype) for dtype in INTS for op in (*BITS, "SHIFT_LEFT", "SHIFT_RIGHT")]
+BINARY += [(op, dtype) for dtype in (*FLOATS, *INTS) for op in MODULO]
+BINARY += [(op, "bool") for op in BITS]
 BINARY += [(op, "bool") for op in ("ADD", "MUL", "MAXIMUM", "MINIMUM", "LOGICAL_AND", "LOGICAL_OR", *COMPARISONS)]
 
 

@@ -31,6 +31,8 @@ def identity_of(op, dtype):
     dtype = np.dtype(dtype)
     if op == "SUM":
         return dtype.type(0)
+    if op == "PROD":
+        return dtype.type(1)
     if dtype.kind == "f":
         return dtype.type(-np.inf if op == "MAX" else np.inf)
     if dtype == np.bool_:
@@ -38,11 +40,11 @@ def identity_of(op, dtype):
     return dtype.type(np.iinfo(dtype).min if op == "MAX" else np.iinfo(dtype).max)
 
 
-JOIN = {"SUM": np.add, "MAX": np.maximum, "MIN": np.minimum}
+JOIN = {"PROD": np.multiply, "SUM": np.add, "MAX": np.maximum, "MIN": np.minimum}
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTS, "bool"])
-@pytest.mark.parametrize("op", ["SUM", "MAX", "MIN"])
+@pytest.mark.parametrize("op", JOIN)
 def test_row_reduction_has_the_promised_order(op, dtype):
     for cols in WIDTHS:
         for rows in (1, 3, 4, 5, 70) if cols <= 100 else (1, 6):
@@ -53,7 +55,7 @@ def test_row_reduction_has_the_promised_order(op, dtype):
             for level in LEVELS:
                 got = np.zeros(rows, dtype)
                 assert call(level, "reduce_row", op, dtype, got, x, rows, cols)
-                if op != "SUM" and got.dtype.kind == "f":
+                if op in ("MAX", "MIN") and got.dtype.kind == "f":
                     got, want = got + np.zeros(1, dtype), want + np.zeros(1, dtype)  # of two zeros either may be the larger
                 assert same_bits(got, want), (rows, cols, level)
 
@@ -85,7 +87,7 @@ def test_reduction_of_nothing_is_the_identity_and_nan_wins():
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTS, "bool"])
-@pytest.mark.parametrize("op", ["SUM", "MAX", "MIN"])
+@pytest.mark.parametrize("op", JOIN)
 def test_column_reduction_goes_row_by_row(op, dtype):
     for rows, cols in ((0, 4), (1, 1), (3, 17), (4, 16), (9, 100), (130, 3), (33, 1000)):
         x = numbers(dtype, rows * cols, seed=5).reshape(rows, cols)
@@ -96,7 +98,7 @@ def test_column_reduction_goes_row_by_row(op, dtype):
         for level in LEVELS:
             got = start.copy()
             assert call(level, "reduce_col", op, dtype, got, x, rows, cols)
-            if op != "SUM" and got.dtype.kind == "f":
+            if op in ("MAX", "MIN") and got.dtype.kind == "f":
                 got, want = got + np.zeros(1, dtype), want + np.zeros(1, dtype)
             assert same_bits(got, want), (rows, cols, level)
 
