@@ -57,7 +57,7 @@ def test_the_whole_range_of_int32(name):
     one("vector", lambda t, a: getattr(t, name)(a, least), RELATIONS[name](x, least), x, dtypes=["int32"])
 
 
-@pytest.mark.parametrize("dtype", DTYPES[:1] + FLOATS)
+@pytest.mark.parametrize("dtype", [*DTYPES[:1], *FLOATS])
 def test_a_column_against_a_narrow_table(dtype):
     (x, w), (y, v) = make((100000, 1), dtype, -3, 3), make((100000, 7), dtype, -3, 3)
     one("vector", lambda t, a, b: t.greater_equal(a, b), w >= v, x, y, dtypes=[dtype])

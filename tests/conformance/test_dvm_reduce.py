@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from dvm_kit import make, one, usable
+from dvm_kit import make, one
 
 from dvm_core.tester import Tester
 
 REFERENCE = {"sum": np.sum, "max": np.max, "min": np.min}
 DTYPES = [("sum", "float32"), ("max", "float32"), ("min", "float32")]
-DTYPES += [(name, dtype) for name in ("max", "min") for dtype in usable("float16")]
+DTYPES += [(name, dtype) for name in ("max", "min") for dtype in ("float16",)]
 SHAPES = [
     ((64, 256), [1]),
     ((64, 251), [1]),
