@@ -51,22 +51,21 @@ struct Join {
 
 // A product of a cube area. Chained: its left operand is the tile (a.slot -1), its rows are the tile's and go to memory.
 struct Product {
-  DType dtype = DType::kNone;
+  DType from = DType::kNone;    // of the operands
+  DType dtype = DType::kNone;   // of the sums: float32 for halves
   int64_t batches = 1, m = 0, n = 0, k = 0;
   struct Side {
     int32_t slot = -1;
     int64_t row = 0, col = 0;   // strides in elements
     int64_t matrices = 1;       // distinct ones
-    int64_t scratch = -1;       // workspace offset of its float32 copy (halves)
   } a, b;
   struct BatchAxis {
     int64_t extent, a, b, a_matrix, b_matrix;
   };  // strides in elements and in matrices
   std::vector<BatchAxis> axes;  // outermost first
-  // float32: B packed in panels before the tiles (workspace offset, bytes from one matrix to the next), or UB memory of the tiles that use
-  // it themselves, see product_ub_bytes.
-  int64_t packed = -1, packed_stride = 0;
-  int64_t ub = -1;
+  bool packs_before = false;              // B is packed in panels before the tiles, else read (and packed, where it must be) by each
+  int64_t packed = -1, packed_stride = 0; // where: workspace offset, bytes from one matrix to the next
+  int64_t ub = -1;                        // UB memory of multiply_column
   int64_t wide = -1;  // chained, halves: UB memory of the float32 rows
   bool chained() const { return a.slot < 0; }
 };

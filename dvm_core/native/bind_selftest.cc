@@ -19,6 +19,7 @@ class Arguments {
   }
 
   int64_t integer(size_t i) const { return nb::cast<int64_t>(at(i)); }
+  bool given(size_t i) const { return !at(i).is_none(); }
 
   // The first element; `bytes` is what the kernel will touch if the array is contiguous (negative: not checked, for strided operands).
   template <class T = void>
@@ -164,27 +165,33 @@ nb::object call_fill(Call& c) {
   return ran(true);
 }
 
-nb::object call_packed_b_bytes(Call& c) { return nb::int_(c.k.packed_b_bytes(c.a.integer(0), c.a.integer(1))); }
+int64_t packed_b_bytes(Call& c, int64_t k, int64_t n) { return int64_t(c.k.packed_b_bytes(k, n, DType(c.dtype))); }
+
+nb::object call_packed_b_bytes(Call& c) { return nb::int_(packed_b_bytes(c, c.a.integer(0), c.a.integer(1))); }
 
 // dst, b, k, n, b_row, b_col (elements).
 nb::object call_pack_b(Call& c) {
   const int64_t k = c.a.integer(2), n = c.a.integer(3);
-  c.k.pack_b(c.a.array<float>(0, int64_t(c.k.packed_b_bytes(k, n))), c.a.array<float>(1, -1), c.a.integer(4), c.a.integer(5), k, n);
+  c.k.pack_b(c.a.array(0, packed_b_bytes(c, k, n)), c.a.array(1, -1), c.a.integer(4), c.a.integer(5), k, n, DType(c.dtype));
   return ran(true);
 }
 
-// c, a, packed b, m, n, k, a_row, a_col, ldc.
+// c, a, packed b, b, m, n, k, a_row, a_col, b_row, b_col, ldc. packed b None: b is read where it lies.
 nb::object call_gemm(Call& c) {
   GemmArgs g;
-  g.m = c.a.integer(3);
-  g.n = c.a.integer(4);
-  g.k = c.a.integer(5);
-  g.a_row = c.a.integer(6);
-  g.a_col = c.a.integer(7);
-  g.ldc = c.a.integer(8);
+  g.m = c.a.integer(4);
+  g.n = c.a.integer(5);
+  g.k = c.a.integer(6);
+  g.a_row = c.a.integer(7);
+  g.a_col = c.a.integer(8);
+  g.b_row = c.a.integer(9);
+  g.b_col = c.a.integer(10);
+  g.ldc = c.a.integer(11);
   g.c = c.a.array<float>(0, -1);
-  g.a = c.a.array<float>(1, -1);
-  g.b_packed = c.a.array<float>(2, int64_t(c.k.packed_b_bytes(g.k, g.n)));
+  g.a = c.a.array(1, -1);
+  g.b_packed = c.a.given(2) ? c.a.array(2, packed_b_bytes(c, g.k, g.n)) : nullptr;
+  g.b = c.a.array(3, -1);
+  g.dtype = DType(c.dtype);
   c.k.gemm(g);
   return ran(true);
 }

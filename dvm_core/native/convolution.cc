@@ -94,7 +94,7 @@ Convolution make_convolution(const ProgramCode& code, const Resolved& resolved, 
 
 int64_t convolution_ub_bytes(const Convolution& v, const Geometry& g) {
   const int64_t rows = std::min(v.k, kRows), cols = std::min(g.tile_cols, kCols);
-  return v.dtype == DType::kF32 ? static_cast<int64_t>(kernels().packed_b_bytes(rows, cols)) : rows * cols * item_size(v.dtype);
+  return v.dtype == DType::kF32 ? static_cast<int64_t>(kernels().packed_b_bytes(rows, cols, v.dtype)) : rows * cols * item_size(v.dtype);
 }
 
 void prepare_convolution(const Run& run, const Convolution& v) {

@@ -41,8 +41,8 @@ AreaCode Encoder::run() {
     out_.ub_bytes = *at + bytes;
   };
   for (Product& p : out_.products) {
-    reserve(&p.ub, product_ub_bytes(p, out_.space));
-    if (p.chained() && out_.slots[p.b.slot].dtype != p.dtype) reserve(&p.wide, out_.space.tile_rows * p.n * item_size(p.dtype));
+    reserve(&p.ub, plan_product(&p, out_.space));
+    if (p.chained() && p.from != p.dtype) reserve(&p.wide, out_.space.tile_rows * p.n * item_size(p.dtype));
   }
   for (Convolution& v : out_.convolutions) reserve(&v.ub, convolution_ub_bytes(v, out_.space));
   pack(prologue_, &out_.prologue_words, &out_.prologue_instr);

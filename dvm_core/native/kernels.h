@@ -22,16 +22,19 @@ struct Stats {
 };
 void stats_merge(Stats* into, const Stats& from);
 
-// c[m,n] (row stride ldc, contiguous columns) = a[m,k] @ b[k,n] in float32, each element one sequential fused sum over k in blocks of 512.
-// a is read through (a_row, a_col) element strides; b was packed by pack_b.
+// c[m,n] (row stride ldc, contiguous columns) = a[m,k] @ b[k,n], each element one sequential fused float32 sum over k in blocks of 512.
+// a and b are read through element strides; or b was packed by pack_b. dtype: of a and b, float32 or a half.
 struct GemmArgs {
   int64_t m, n, k;
-  const float* a;
+  const void* a;
   int64_t a_row, a_col;
-  const float* b_packed;
+  const void* b_packed;                            // null: b as it lies
   float* c;
   int64_t ldc;
-  bool add = false;  // c holds the sum over earlier k
+  bool add = false;           // c holds the sum over earlier k
+  const void* b = nullptr;
+  int64_t b_row = 0, b_col = 0;
+  DType dtype = DType::kF32;
 };
 
 // A window that moves over planes. Along an axis, tap t of output o lies at position o * stride - before + t * dilation, and input i at
@@ -88,8 +91,8 @@ struct Kernels {
   CopyIn copy_in;
   CopyOut copy_out;
   void (*fill)(void* dst, const void* value, int64_t n, int item);
-  size_t (*packed_b_bytes)(int64_t k, int64_t n);
-  void (*pack_b)(float* dst, const float* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n);
+  size_t (*packed_b_bytes)(int64_t k, int64_t n, DType dtype);
+  void (*pack_b)(void* dst, const void* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n, DType dtype);
   void (*gemm)(const GemmArgs&);
   // c[m,n] = a @ b for F64, the integers and bool (and F32) from any element strides; c has contiguous rows. For dtypes without packed kernels.
   void (*gemm_generic)(void* c, const void* a, const void* b, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col,

@@ -1,159 +1,186 @@
-// Matrix product in float32 with packed B, and the plain form for the other dtypes.
+// Matrix product: float32 sums over float32 or halves, and the plain form for the other dtypes.
 //
-// B is packed in panels of 32 columns, [panel][k][32], the last panel filled up with zeros: a panel is read front to back, once per
-// micro-tile of rows. Panel p starts at p * 32 * k, so columns can be split over workers at multiples of 32 and packed in parallel.
-// A is copied in blocks of rows into a scratch with a fixed row stride (constant displacements in the micro-kernel, no 4 KB aliasing,
-// any strides of A). Every element of c is one sum over k in order, in blocks of 512 joined through memory; how rows and columns
-// are grouped never changes a bit. The sums are fused multiply-adds at every level but baseline x86, which has no such instruction:
-// there product and sum are rounded apart.
+// Every element of c is one sum over k in order, in blocks of 512 joined through memory; how rows and columns are grouped, and whether B was
+// packed, never changes a bit. The sums are fused multiply-adds at every level but baseline x86, which has no such instruction: there product
+// and sum are rounded apart. Sums over bfloat16 take denormals for zero and give zero for them, as the processor's own instruction does.
 #pragma once
 #include <cstdlib>
 
-#include "kernels_move.h"
-#include "kernels_reduce.h"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#elif defined(__ARM_NEON)
-#include <arm_neon.h>
-#endif
+#include "kernels_gemm_pack.h"
 
 namespace dvm::DVM_LEVEL {
 
-inline constexpr int kPanel = 32;
-inline constexpr int64_t kBlockK = 512;
-inline constexpr int64_t kBlockM = 168;
-inline constexpr int64_t kScratchRow = kBlockK + 16;
+inline constexpr int64_t kBlockM = 168;        // rows of A in the scratch
+inline constexpr int kStripePanels = 8;        // of B, packed on the way
 
-using Vf = LaneVector<float>::type;
-inline constexpr int kVf = kLaneBytes<float> / 4;
-
-DVM_INLINE Vf multiply_add(Vf a, Vf b, Vf c) {
+// Register tiles by rows: few rows are wide, or the additions would wait for each other and B would come in short runs. AVX-512 has 32
+// registers (14 x 2 sums, 2 of B, 1 of A), AVX2 and SSE have 16.
 #if defined(__AVX512F__)
-  return Vf(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
-#elif defined(__FMA__)
-  return Vf(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+inline constexpr int kTileRows = 14, kTileWide = 2, kFewRows = 6, kFewWide = 4, kPairRows = 3, kPairWide = 8, kOneWide = 16;
 #elif defined(__ARM_NEON)
-  return Vf(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b)));
+inline constexpr int kTileRows = 6, kTileWide = 4, kFewRows = 6, kFewWide = 4, kPairRows = 3, kPairWide = 8, kOneWide = 16;
 #else
-  return c + a * b;
-#endif
-}
-
-// Register tile: rows x (kTileVectors vectors). 14 x 2 (and 2 of B, 1 of A) of AVX-512's 32 registers, 6 x 2 of the 16 of AVX2 and SSE.
-#if defined(__AVX512F__)
-inline constexpr int kTileRows = 14, kTileVectors = 2;
-#elif defined(__ARM_NEON)
-inline constexpr int kTileRows = 6, kTileVectors = 4;
-#else
-inline constexpr int kTileRows = 6, kTileVectors = 2;
+inline constexpr int kTileRows = 6, kTileWide = 2, kFewRows = 2, kFewWide = 4, kPairRows = 2, kPairWide = 4, kOneWide = 8;
 #endif
 
-// Rows x (Panels panels, Vectors vectors of each) of c. `add`: c holds the sum over earlier blocks of k. `cols`: columns that exist.
-template <int Rows, int Vectors, int Panels>
-void micro_tile(const float* a, const float* b, int64_t panel_stride, int64_t k, float* c, int64_t ldc, bool add, int64_t cols) {
-  constexpr int kWide = Vectors * Panels;
-  Vf acc[Rows][kWide];
-  DVM_UNROLL
-  for (int r = 0; r < Rows; ++r) {
-    DVM_UNROLL
-    for (int v = 0; v < kWide; ++v) acc[r][v] = Vf{};
-  }
-  for (int64_t i = 0; i < k; ++i) {
-    Vf bv[kWide];
-    // Sixteen rows ahead, line by line: panels beyond the second-level cache stream up to 10 % faster, nearer ones lose nothing.
-    DVM_UNROLL
-    for (int p = 0; p < Panels; ++p) {
-      const float* row = b + p * panel_stride + i * kPanel;
-      DVM_UNROLL
-      for (int v = 0; v < Vectors; v += 64 / int(sizeof(Vf))) __builtin_prefetch(row + 16 * kPanel + v * kVf);
-      DVM_UNROLL
-      for (int v = 0; v < Vectors; ++v) memcpy(&bv[p * Vectors + v], row + v * kVf, sizeof(Vf));
-    }
-    DVM_UNROLL
-    for (int r = 0; r < Rows; ++r) {
-      const Vf av = a[r * kScratchRow + i] - Vf{};  // x - 0 is x: a plain broadcast
-      DVM_UNROLL
-      for (int v = 0; v < kWide; ++v) acc[r][v] = multiply_add(av, bv[v], acc[r][v]);
-    }
-  }
-  if (cols >= kWide * kVf) {
-    DVM_UNROLL
-    for (int r = 0; r < Rows; ++r) {
-      DVM_UNROLL
-      for (int v = 0; v < kWide; ++v) {
-        float* to = c + r * ldc + v * kVf;
-        if (add) {
-          Vf earlier;
-          memcpy(&earlier, to, sizeof(Vf));
-          acc[r][v] = earlier + acc[r][v];
-        }
-        memcpy(to, &acc[r][v], sizeof(Vf));
-      }
-    }
-    return;
-  }
-  DVM_UNROLL
-  for (int r = 0; r < Rows; ++r) {
-    float row[kWide * kVf];
-    DVM_UNROLL
-    for (int v = 0; v < kWide; ++v) memcpy(row + v * kVf, &acc[r][v], sizeof(Vf));
-    for (int64_t j = 0; j < cols; ++j) c[r * ldc + j] = add ? c[r * ldc + j] + row[j] : row[j];
-  }
-}
-
-using MicroTile = void (*)(const float*, const float*, int64_t, int64_t, float*, int64_t, bool, int64_t);
-
-// Micro-tiles of 1 .. N rows, by rows - 1.
-template <int Vectors, int Panels, int N, int... Rows>
-struct Tiles : Tiles<Vectors, Panels, N - 1, N, Rows...> {};
-template <int Vectors, int Panels, int... Rows>
-struct Tiles<Vectors, Panels, 0, Rows...> {
-  static constexpr MicroTile of_rows[] = {micro_tile<Rows, Vectors, Panels>...};
-};
-
-// A's rows are copied here; one block per thread, freed when the thread ends.
+// Per thread, freed when it ends: rows of A, panels of B, and room for turning.
 struct Scratch {
+  static constexpr int64_t kA = kBlockM * kScratchRow, kB = kStripePanels * kBlockK * kPanel, kSpare = kPanel * kScratchRow;
   float* data = nullptr;
   ~Scratch() { free(data); }
-  float* get() {
-    if (!data) data = static_cast<float*>(aligned_alloc(64, size_t(kBlockM * kScratchRow) * sizeof(float)));
+  float* a() {
+    if (!data) data = static_cast<float*>(aligned_alloc(64, size_t(kA + kB + kSpare) * sizeof(float)));
     if (!data) abort();
     return data;
   }
+  float* b() { return a() + kA; }
+  float* spare() { return a() + kA + kB; }
 };
 
-DVM_INLINE void copy_a(float* to, const float* a, int64_t a_row, int64_t a_col, int64_t rows, int64_t k) {
-  if (a_col == 1) {
-    for (int64_t r = 0; r < rows; ++r) memcpy(to + r * kScratchRow, a + r * a_row, size_t(k) * sizeof(float));
-    return;
-  }
-  if (a_row == 1) return transpose<float>(reinterpret_cast<char*>(to), kScratchRow * 4, reinterpret_cast<const char*>(a), a_col * 4, rows, k);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t i = 0; i < k; ++i) to[r * kScratchRow + i] = a[r * a_row + i * a_col];
+inline Scratch& scratch() {
+  static thread_local Scratch s;
+  return s;
 }
 
-// All columns of one block of rows, in stripes of Vectors x Panels.
-template <int Vectors, int Panels, int MaxRows>
-void gemm_block(const GemmArgs& g, const float* a, int64_t row, int64_t rows, int64_t k0, int64_t k, bool add) {
-  constexpr int64_t kWidth = Panels > 1 ? Panels * kPanel : Vectors * kVf;
-  const int64_t tiles = (rows + MaxRows - 1) / MaxRows;
-  const int64_t panel_stride = g.k * kPanel;
-  for (int64_t j = 0; j < g.n; j += kWidth) {
-    const float* b = g.b_packed + (j / kPanel) * panel_stride + k0 * kPanel + j % kPanel;
-    // Panels past the last one are not there: read the last again, its columns are not stored.
-    const int64_t last = (g.n - 1) / kPanel - j / kPanel;
+// Denormals are zero while this lives.
+struct FlushDenormals {
+#if defined(__x86_64__)
+  unsigned saved = __builtin_ia32_stmxcsr();
+  FlushDenormals() { __builtin_ia32_ldmxcsr(saved | 0x8040); }
+  ~FlushDenormals() { __builtin_ia32_ldmxcsr(saved); }
+#elif defined(__aarch64__)
+  uint64_t saved;
+  FlushDenormals() {
+    asm volatile("mrs %0, fpcr" : "=r"(saved));
+    asm volatile("msr fpcr, %0" : : "r"(saved | uint64_t(1) << 24));
+  }
+  ~FlushDenormals() { asm volatile("msr fpcr, %0" : : "r"(saved)); }
+#endif
+};
+
+// One block of rows and of k, all columns.
+template <class Of>
+struct Block {
+  using Item = typename Of::Item;
+  const GemmArgs& g;
+  Scratch& s;
+  int64_t row, rows, k0, k;
+  int64_t packed_from = 0, packed_until = 0;  // columns in the scratch
+
+  // Columns [j, j + count) of B. Packed before, or read where they lie, or packed now.
+  Columns columns(int64_t j, int64_t count) {
+    const int64_t steps = steps_of<Of>(g.k);
+    if (g.b_packed)
+      return {static_cast<const float*>(g.b_packed) + (j / kPanel * steps + k0 / Of::kPer) * kPanel + j % kPanel, steps * kPanel, kPanel, 16 * kPanel};
+    const auto* b = static_cast<const Item*>(g.b) + k0 * g.b_row;
+    if constexpr (sizeof(Item) == sizeof(float))
+      if (g.b_col == 1) return {b + j, kPanel, g.b_row, 4 * g.b_row};
+    constexpr int64_t kStride = kBlockK * kPanel;
+    if (j >= packed_until) {
+      packed_from = j;
+      packed_until = smaller(g.n, j + (count + kPanel - 1) / kPanel * kPanel);
+      for (int64_t p = j, at = 0; p < packed_until; p += kPanel, at += kStride)
+        pack_panel<Of>(s.b() + at, s.spare(), b + p * g.b_col, g.b_row, g.b_col, smaller<int64_t>(kPanel, packed_until - p), k);
+    }
+    const int64_t in = j - packed_from;
+    return {s.b() + in / kPanel * kStride + in % kPanel, kStride, kPanel, 16 * kPanel};
+  }
+
+  template <bool Edge, int Wide, int MaxRows>
+  void stripe(int64_t j, int64_t cols) {
+    const Columns b = columns(j, cols);
+    const int64_t tiles = (rows + MaxRows - 1) / MaxRows;
     for (int64_t t = 0, r = 0; t < tiles; ++t) {
       const int64_t some = (rows - r + tiles - t - 1) / (tiles - t);  // equal tiles, never 14 + 1
       float* c = g.c + (row + r) * g.ldc + j;
-      if (last >= Panels - 1) Tiles<Vectors, Panels, MaxRows>::of_rows[some - 1](a + r * kScratchRow, b, panel_stride, k, c, g.ldc, add, g.n - j);
-      else
-        for (int64_t p = 0; p <= last; ++p)
-          Tiles<Vectors, 1, MaxRows>::of_rows[some - 1](a + r * kScratchRow, b + p * panel_stride, panel_stride, k, c + p * kPanel, g.ldc, add,
-                                                        g.n - j - p * kPanel);
+      Tiles<typename Of::Math, Edge, Wide, MaxRows>::of_rows[some - 1](s.a() + r * kScratchRow, b, steps_of<Of>(k), c, g.ldc, g.add || k0 > 0, cols);
       r += some;
     }
   }
+  template <int Wide, int MaxRows>
+  int64_t stripes(int64_t j) {
+    for (; g.n - j >= Wide * kVf; j += Wide * kVf) stripe<false, Wide, MaxRows>(j, Wide * kVf);
+    return j;
+  }
+
+  void run() {
+    copy_a<Of>(s.a(), s.spare(), static_cast<const Item*>(g.a) + row * g.a_row + k0 * g.a_col, g.a_row, g.a_col, rows, k);
+    int64_t j = 0;
+    if (rows == 1) j = stripes<kOneWide, 1>(j);
+    if (rows <= kPairRows) j = stripes<kPairWide, kPairRows>(j);
+    if (rows <= kFewRows) j = stripes<kFewWide, kFewRows>(j);
+    j = stripes<kTileWide, kTileRows>(j);
+    for (; g.n - j > kVf; j += 2 * kVf) stripe<true, 2, kTileRows>(j, smaller<int64_t>(2 * kVf, g.n - j));
+    if (j < g.n) stripe<true, 1, kTileRows>(j, g.n - j);
+  }
+};
+
+template <class Of>
+void gemm_of(const GemmArgs& g) {
+  for (int64_t k0 = 0; k0 < g.k; k0 += kBlockK)
+    for (int64_t row = 0; row < g.m; row += kBlockM) Block<Of>{g, scratch(), row, smaller(kBlockM, g.m - row), k0, smaller(kBlockK, g.k - k0)}.run();
+}
+
+#if defined(__AVX512F__)
+// Whether to multiply bfloat16 in pairs: the processor has the instruction, gives the bits of two fused multiply-adds that flush denormals,
+// and is faster at it (the same bits come either way). Asked once.
+inline bool measure_pairs() {
+  if (!__builtin_cpu_supports("avx512bf16")) return false;
+  const FlushDenormals flush;
+  Vf sum{}, same{};
+  uint32_t state = 1;
+  for (int i = 0; i < 256; ++i) {
+    typedef uint32_t Bits __attribute__((vector_size(64)));
+    Bits x, y;
+    for (int l = 0; l < 16; ++l) {
+      x[l] = state = state * 1664525u + 1013904223u;
+      y[l] = state = state * 1664525u + 1013904223u;
+      // Exponents near the middle, and now and then any: overflow, infinities, denormals.
+      if (i % 8) {
+        x[l] = (x[l] & 0x83ff83ffu) | 0x3c003c00u;
+        y[l] = (y[l] & 0x83ff83ffu) | 0x3c003c00u;
+      }
+    }
+    if (i % 8 < 2) sum = same = i % 16 ? Vf{} : Vf(Bits{} + 0x00812345u);
+    sum = Dot::of(Vf(x), Vf(y), sum);
+    same = multiply_add(Vf(x << 16), Vf(y << 16), multiply_add(Vf(x & 0xffff0000u), Vf(y & 0xffff0000u), same));
+    for (int l = 0; l < 16; ++l)
+      if (bits_as<uint32_t>(sum[l]) != bits_as<uint32_t>(same[l]) && !(sum[l] != sum[l] && same[l] != same[l])) return false;
+  }
+  const auto ticks = [](auto math) {
+    uint64_t best = ~uint64_t(0);
+    for (int turn = 0; turn < 4; ++turn) {
+      constexpr int kSums = 12;
+      Vf acc[kSums] = {}, x = splat(1.0f);
+      const uint64_t start = __builtin_ia32_rdtsc();
+      for (int i = 0; i < 64; ++i) {
+        DVM_UNROLL
+        for (int v = 0; v < kSums; ++v) {
+          acc[v] = decltype(math)::of(x, x, acc[v]);
+          asm volatile("" : "+v"(acc[v]));  // each for itself
+        }
+      }
+      best = smaller<uint64_t>(best, __builtin_ia32_rdtsc() - start);
+    }
+    return best;
+  };
+  return 2 * ticks(Fma{}) > ticks(Dot{});
+}
+inline bool pairs() {
+  static const bool use = measure_pairs();
+  return use;
+}
+#endif
+
+// f(policy): how operands of this dtype become steps.
+template <class F>
+auto with_policy(DType dtype, F&& f) {
+#if defined(__AVX512F__)
+  if (dtype == DType::kBF16 && pairs()) return f(Pairs{});
+#endif
+  if (dtype == DType::kBF16) return f(Widened<Brain>{});
+  if (dtype == DType::kF16) return f(Widened<Half>{});
+  return f(FromFloat{});
 }
 
 inline void gemm(const GemmArgs& g) {
@@ -162,39 +189,22 @@ inline void gemm(const GemmArgs& g) {
     for (int64_t r = 0; r < g.m && !g.add; ++r) memset(g.c + r * g.ldc, 0, size_t(g.n) * sizeof(float));
     return;
   }
-  static thread_local Scratch scratch;
-  float* a = scratch.get();
-  constexpr int kPanelVectors = kPanel / kVf;
-  for (int64_t k0 = 0; k0 < g.k; k0 += kBlockK) {
-    const int64_t k = smaller(kBlockK, g.k - k0);
-    const bool add = g.add || k0 > 0;
-    for (int64_t row = 0; row < g.m; row += kBlockM) {
-      const int64_t rows = smaller(kBlockM, g.m - row);
-      copy_a(a, g.a + row * g.a_row + k0 * g.a_col, g.a_row, g.a_col, rows, k);
-      // Few rows: wide tiles, or the additions would wait for each other.
-      if (rows == 1) gemm_block<kPanelVectors, 8 / kPanelVectors, 1>(g, a, row, rows, k0, k, add);
-      else if (kVf == 16 && rows <= 6) gemm_block<kPanelVectors, 2, 6>(g, a, row, rows, k0, k, add);
-      else gemm_block<kTileVectors, 1, kTileRows>(g, a, row, rows, k0, k, add);
-    }
-  }
+  const auto run = [&](auto policy) { gemm_of<decltype(policy)>(g); };
+  if (g.dtype != DType::kBF16) return with_policy(g.dtype, run);
+  const FlushDenormals flush;
+  with_policy(g.dtype, run);
 }
 
-inline size_t packed_b_bytes(int64_t k, int64_t n) { return size_t((n + kPanel - 1) / kPanel) * size_t(kPanel) * size_t(k) * sizeof(float); }
+inline size_t packed_b_bytes(int64_t k, int64_t n, DType dtype) {
+  const int64_t steps = with_policy(dtype, [&](auto policy) { return steps_of<decltype(policy)>(k); });
+  return size_t((n + kPanel - 1) / kPanel) * size_t(kPanel) * size_t(steps) * sizeof(float);
+}
 
-inline void pack_b(float* dst, const float* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n) {
-  for (int64_t j = 0; j < n; j += kPanel, dst += k * kPanel) {
-    const int64_t cols = smaller(int64_t(kPanel), n - j);
-    const float* from = b + j * b_col;
-    if (cols < kPanel) memset(dst, 0, size_t(k * kPanel) * sizeof(float));
-    if (b_col == 1 && cols == kPanel) {
-      for (int64_t i = 0; i < k; ++i) memcpy(dst + i * kPanel, from + i * b_row, kPanel * sizeof(float));
-    } else if (b_row == 1) {
-      transpose<float>(reinterpret_cast<char*>(dst), kPanel * 4, reinterpret_cast<const char*>(from), b_col * 4, k, cols);
-    } else {
-      for (int64_t i = 0; i < k; ++i)
-        for (int64_t c = 0; c < cols; ++c) dst[i * kPanel + c] = from[i * b_row + c * b_col];
-    }
-  }
+inline void pack_b(void* dst, const void* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n, DType dtype) {
+  with_policy(dtype, [&](auto policy) {
+    using Of = decltype(policy);
+    pack_panels<Of>(static_cast<float*>(dst), scratch().spare(), static_cast<const typename Of::Item*>(b), b_row, b_col, k, n);
+  });
 }
 
 // A bool byte: the sum of products is `any`.

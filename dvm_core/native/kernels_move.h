@@ -26,19 +26,38 @@ inline void fill(void* dst, const void* value, int64_t n, int item) {
 
 // ---- transposes ---------------------------------------------------------------------------------------------------------------------------
 
-// 16 bytes of 4-byte items: the one vector that every level has.
-typedef uint32_t Quad __attribute__((vector_size(16)));
+// As many 4-byte items as a vector has: squares of them are turned in registers.
+typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
+inline constexpr int kWords = kVectorBytes / 4;
 
-DVM_INLINE void transpose_4x4(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
-  Quad q[4];
-  for (int i = 0; i < 4; ++i) memcpy(&q[i], src + i * src_stride, sizeof(Quad));
-  const Quad a = __builtin_shufflevector(q[0], q[1], 0, 4, 1, 5), b = __builtin_shufflevector(q[2], q[3], 0, 4, 1, 5);
-  const Quad c = __builtin_shufflevector(q[0], q[1], 2, 6, 3, 7), d = __builtin_shufflevector(q[2], q[3], 2, 6, 3, 7);
-  q[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
-  q[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
-  q[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
-  q[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
-  for (int i = 0; i < 4; ++i) memcpy(dst + i * dst_stride, &q[i], sizeof(Quad));
+// One half of x and y, item by item in turn: a0 b0 a1 b1 ...
+template <int First, int... I>
+DVM_INLINE Words zip(Words x, Words y) {
+  return __builtin_shufflevector(x, y, (I % 2 * kWords + First + I / 2)...);
+}
+
+template <int... I>
+DVM_INLINE void transpose_square(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
+  Words q[kWords], t[kWords];
+  for (int i = 0; i < kWords; ++i) memcpy(&q[i], src + i * src_stride, sizeof(Words));
+  // Zipping row i with row i + half moves the top bit of the row number to the bottom of the column number; log2 times, and all have moved.
+  DVM_UNROLL
+  for (int bit = 1; bit < kWords; bit *= 2) {
+    DVM_UNROLL
+    for (int i = 0; i < kWords / 2; ++i) {
+      t[2 * i] = zip<0, I...>(q[i], q[i + kWords / 2]);
+      t[2 * i + 1] = zip<kWords / 2, I...>(q[i], q[i + kWords / 2]);
+    }
+    DVM_UNROLL
+    for (int i = 0; i < kWords; ++i) q[i] = t[i];
+  }
+  for (int i = 0; i < kWords; ++i) memcpy(dst + i * dst_stride, &q[i], sizeof(Words));
+}
+
+DVM_INLINE void transpose_words(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
+  if constexpr (kWords == 16) transpose_square<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>(dst, dst_stride, src, src_stride);
+  else if constexpr (kWords == 8) transpose_square<0, 1, 2, 3, 4, 5, 6, 7>(dst, dst_stride, src, src_stride);
+  else transpose_square<0, 1, 2, 3>(dst, dst_stride, src, src_stride);
 }
 
 // dst[r][c] = src[c][r]: both sides have contiguous rows (dst: `cols` items, src: `rows` items), the given bytes apart.
@@ -50,11 +69,11 @@ void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_strid
       const int64_t r1 = smaller(r0 + kSide, rows), c1 = smaller(c0 + kSide, cols);
       int64_t r = r0;
       if constexpr (kItem == 4)
-        for (; r + 4 <= r1; r += 4) {
+        for (; r + kWords <= r1; r += kWords) {
           int64_t c = c0;
-          for (; c + 4 <= c1; c += 4) transpose_4x4(dst + r * dst_stride + c * kItem, dst_stride, src + c * src_stride + r * kItem, src_stride);
+          for (; c + kWords <= c1; c += kWords) transpose_words(dst + r * dst_stride + c * kItem, dst_stride, src + c * src_stride + r * kItem, src_stride);
           for (; c < c1; ++c)
-            for (int64_t i = r; i < r + 4; ++i) memcpy(dst + i * dst_stride + c * kItem, src + c * src_stride + i * kItem, kItem);
+            for (int64_t i = r; i < r + kWords; ++i) memcpy(dst + i * dst_stride + c * kItem, src + c * src_stride + i * kItem, kItem);
         }
       for (; r < r1; ++r)
         for (int64_t c = c0; c < c1; ++c) memcpy(dst + r * dst_stride + c * kItem, src + c * src_stride + r * kItem, kItem);

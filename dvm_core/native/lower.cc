@@ -179,12 +179,12 @@ void Encoder::lower_matmul(int i, int32_t dst) {
   if (halves) cast(c, in.dtype, i, dst);
 }
 
-// Halves are widened in the UB; their result is rounded by the instruction itself, whose rows are not as wide as the tile.
+// The result of halves is rounded by the instruction itself, whose rows are not as wide as the tile.
 void Encoder::lower_chained(int i, const Ref& a) {
   const int32_t number = products_;
   const Product& p = next_product();
   out_.cost_ns += kMultiplyAddNs * static_cast<double>(p.batches * p.m) * static_cast<double>(p.n * p.k);
-  const int32_t x = cast(widen(ref(a, i), Span::kFull, i), p.dtype, i);
+  const int32_t x = widen(ref(a, i), Span::kFull, i);
   GlobalSlot s = root_slot(code_.value_of(i));
   s.dtype = code_.instrs[i].dtype;
   s.written = true;

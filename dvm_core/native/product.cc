@@ -8,37 +8,31 @@
 namespace dvm {
 namespace {
 
-constexpr int64_t kPackedByTile = 5 << 18;  // bytes: what a tile packs of B stays in the second-level cache
+// Reading B where it lies costs a few percent more than reading panels; packing it costs what some twelve rows of the product do.
+constexpr int64_t kRowsInPlace = 512;
 
-// Matrix number `number` of B: its first element and strides.
-const float* matrix_of_b(const Run& run, const Product& p, int64_t number, int64_t* row_stride, int64_t* col_stride) {
-  if (p.b.scratch >= 0) {
-    *row_stride = p.n;
-    *col_stride = 1;
-    return reinterpret_cast<const float*>(run.workspace(p.b.scratch)) + number * p.k * p.n;
-  }
-  *row_stride = p.b.row;
-  *col_stride = p.b.col;
-  const auto* from = static_cast<const float*>(run.base[p.b.slot]);
+// Matrix number `number` of B.
+const uint8_t* matrix_of_b(const Run& run, const Product& p, int64_t number) {
+  int64_t offset = 0;
   for (auto axis = p.axes.rbegin(); axis != p.axes.rend(); ++axis) {
     if (!axis->b_matrix) continue;
-    from += number % axis->extent * axis->b;
+    offset += number % axis->extent * axis->b;
     number /= axis->extent;
   }
-  return from;
+  return static_cast<const uint8_t*>(run.base[p.b.slot]) + offset * item_size(p.from);
 }
+
+bool has_panels(const Product& p) { return p.dtype == DType::kF32; }
 
 int64_t line_bytes(const Product& p) { return (p.k * item_size(p.dtype) + 127) / 128 * 128; }
 
-// B is one column: each element is the product of two vectors, summed as a row is. A panel of 32 columns would be 31 of zeros.
-void multiply_column(Core& c, const Product& p, int64_t b_matrix, const float* a, int64_t a_row, int64_t a_col, int64_t rows, float* dst) {
+// B is one column of float32: each element is the product of two vectors, summed as a row is.
+void multiply_column(Core& c, const Product& p, const void* column, const float* a, int64_t a_row, int64_t a_col, int64_t rows, float* dst) {
   constexpr int kItem = sizeof(float);
   uint8_t* line = c.ub + p.ub;
   auto* b = reinterpret_cast<float*>(line + line_bytes(p));
   auto* products = reinterpret_cast<float*>(line + 2 * line_bytes(p));
-  int64_t row_stride, col_stride;
-  const float* from = matrix_of_b(c.run, p, b_matrix, &row_stride, &col_stride);
-  c.run.k.copy_in(b, from, 1, p.k, 0, row_stride * kItem, kItem);
+  c.run.k.copy_in(b, column, 1, p.k, 0, p.b.row * kItem, kItem);
   for (int64_t r = 0; r < rows; ++r) {
     const float* row = a + r * a_row;
     if (a_col != 1) {
@@ -50,33 +44,6 @@ void multiply_column(Core& c, const Product& p, int64_t b_matrix, const float* a
   }
 }
 
-// Halves: one side of a product as contiguous float32 matrices of rows x cols.
-void widen_side(const Run& run, const Product& p, const Product::Side& side, int64_t rows, int64_t cols, int64_t Product::BatchAxis::* stride,
-                int64_t Product::BatchAxis::* matrix) {
-  const DType from = run.area.slots[side.slot].dtype;
-  const int item = item_size(from);
-  auto* out = reinterpret_cast<float*>(run.workspace(side.scratch));
-  const Unary cast = run.k.cast[int(from)][int(DType::kF32)];
-  parallel_for(
-      side.matrices * rows,
-      [&](int64_t unit, int) {
-        int64_t matrix_number = unit / rows, offset = unit % rows * side.row;
-        for (auto axis = p.axes.rbegin(); axis != p.axes.rend(); ++axis) {
-          if (!((*axis).*matrix)) continue;
-          offset += matrix_number % axis->extent * ((*axis).*stride);
-          matrix_number /= axis->extent;
-        }
-        const auto* src = static_cast<const uint8_t*>(run.base[side.slot]) + offset * item;
-        if (side.col != 1) {
-          void* line = thread_scratch(cols * item);
-          run.k.copy_in(line, src, 1, cols, 0, side.col * item, item);
-          src = static_cast<const uint8_t*>(line);
-        }
-        cast(out + unit * cols, src, cols);
-      },
-      side.matrices * rows * cols / 4 + 1);
-}
-
 }  // namespace
 
 Product make_product(const ProgramCode& code, const Resolved& resolved, int i) {
@@ -85,6 +52,7 @@ Product make_product(const ProgramCode& code, const Resolved& resolved, int i) {
   const Dims &sa = resolved.access[in.operands[0]].strides, &sb = resolved.access[in.operands[1]].strides;
   const bool ta = in.attrs[0], tb = in.attrs[1];
   Product p;
+  p.from = in.dtype;
   p.dtype = compute_dtype(in.dtype);
   p.m = in.shape[in.shape.rank - 2];
   p.n = in.shape[in.shape.rank - 1];
@@ -115,28 +83,25 @@ Product make_product(const ProgramCode& code, const Resolved& resolved, int i) {
   return p;
 }
 
-int64_t product_ub_bytes(const Product& p, const Geometry& g) {
-  if (p.dtype != DType::kF32) return 0;
-  if (p.n == 1) return 3 * line_bytes(p);
-  if (p.batches != p.b.matrices || (g.rows != g.tile_rows && g.tile_rows % p.m != 0)) return 0;
-  const auto bytes = static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.chained() ? p.n : g.tile_cols));
-  return bytes <= kPackedByTile ? bytes : 0;
+int64_t plan_product(Product* p, const Geometry& g) {
+  if (!has_panels(*p)) return 0;
+  if (p->n == 1) return p->from == p->dtype ? 3 * line_bytes(*p) : 0;
+  const int64_t times = p->batches / p->b.matrices, tiles = (p->m + g.tile_rows - 1) / g.tile_rows;
+  const bool in_place = p->from == DType::kF32 && p->b.col == 1;
+  p->packs_before = in_place ? times * p->m > kRowsInPlace && times * tiles > 1 : times * tiles > 1;
+  return 0;
 }
 
 void prepare_product(const Run& run, const Product& p) {
-  if (p.a.scratch >= 0) widen_side(run, p, p.a, p.m, p.k, &Product::BatchAxis::a, &Product::BatchAxis::a_matrix);
-  if (p.b.scratch >= 0) widen_side(run, p, p.b, p.k, p.n, &Product::BatchAxis::b, &Product::BatchAxis::b_matrix);
-  if (p.packed < 0) return;
+  if (!p.packs_before) return;
   constexpr int64_t kPanels = 4 * 32;  // columns packed by one unit
   const int64_t pieces = (p.n + kPanels - 1) / kPanels;
   parallel_for(
       p.b.matrices * pieces,
       [&](int64_t unit, int) {
-        const int64_t matrix_number = unit / pieces, col = unit % pieces * kPanels;
-        int64_t row_stride, col_stride;
-        const float* src = matrix_of_b(run, p, matrix_number, &row_stride, &col_stride);
-        auto* dst = reinterpret_cast<float*>(static_cast<uint8_t*>(run.io.workspace) + p.packed + matrix_number * p.packed_stride) + col * p.k;
-        run.k.pack_b(dst, src + col * col_stride, row_stride, col_stride, p.k, std::min(kPanels, p.n - col));
+        const int64_t number = unit / pieces, col = unit % pieces * kPanels;
+        uint8_t* dst = run.workspace(p.packed) + number * p.packed_stride + run.k.packed_b_bytes(p.k, col, p.from);
+        run.k.pack_b(dst, matrix_of_b(run, p, number) + col * p.b.col * item_size(p.from), p.b.row, p.b.col, p.k, std::min(kPanels, p.n - col), p.from);
       },
       p.b.matrices * p.k * p.n / 4 + 1);
 }
@@ -144,61 +109,42 @@ void prepare_product(const Run& run, const Product& p) {
 // Rows of the product, batch after batch.
 void do_matmul(Core& c, const uint64_t* w) {
   const Product& p = c.run.area.products[operand_a(w[1])];
-  const int item = item_size(p.dtype);
+  const int item = item_size(p.from);
   const bool in_memory = head_dst(*w) & kGlobal, chained = p.chained();
   const int64_t col = chained ? 0 : c.col, cols = chained ? p.n : c.cols;
   const int64_t ldc = chained ? p.n : in_memory ? c.run.area.space.cols : c.cols;
-  const auto* tile = chained ? static_cast<const uint8_t*>(c.pointer(operand_b(w[1]))) : nullptr;
-  auto* out = static_cast<uint8_t*>(c.pointer(head_dst(*w)));
-  auto* dst = p.wide >= 0 ? c.ub + p.wide : out;
+  const int64_t a_row = chained ? c.cols : p.a.row, a_col = chained ? 1 : p.a.col;
+  const auto* left = static_cast<const uint8_t*>(chained ? c.pointer(operand_b(w[1])) : c.run.base[p.a.slot]);
+  const auto* right = static_cast<const uint8_t*>(c.run.base[p.b.slot]);
+  void* out = c.pointer(head_dst(*w));
+  auto* dst = p.wide >= 0 ? c.ub + p.wide : static_cast<uint8_t*>(out);
   for (int64_t r = c.row; r < c.row + c.rows;) {
-    int64_t batch = r / p.m, in_batch = r % p.m, a = 0, b = 0, a_matrix = 0, b_matrix = 0;
+    int64_t batch = r / p.m, in_batch = r % p.m, a = 0, b = col * p.b.col, b_matrix = 0;
     const int64_t some = std::min(p.m - in_batch, c.row + c.rows - r);
     for (auto axis = p.axes.rbegin(); axis != p.axes.rend(); ++axis) {
       const int64_t digit = batch % axis->extent;
       batch /= axis->extent;
       a += digit * axis->a;
       b += digit * axis->b;
-      a_matrix += digit * axis->a_matrix;
       b_matrix += digit * axis->b_matrix;
     }
-    const uint8_t* pa;
-    int64_t a_row = p.a.row, a_col = p.a.col;
-    if (chained) {
-      pa = tile + (r - c.row) * c.cols * item;
-      a_row = c.cols;
-      a_col = 1;
-    } else {
-      pa = static_cast<const uint8_t*>(c.run.base[p.a.slot]) + a * item;
-    }
-    if (p.a.scratch >= 0) {
-      pa = c.run.workspace(p.a.scratch) + a_matrix * p.m * p.k * item;
-      a_row = p.k;
-      a_col = 1;
-    }
-    if (!chained) pa += in_batch * a_row * item;
-    if (p.dtype == DType::kF32 && p.n == 1) {
-      multiply_column(c, p, b_matrix, reinterpret_cast<const float*>(pa), a_row, a_col, some, reinterpret_cast<float*>(dst));
-    } else if (p.dtype == DType::kF32) {
-      const float* packed;
-      if (p.ub >= 0) {
-        auto* own = reinterpret_cast<float*>(c.ub + p.ub);
-        int64_t row_stride, col_stride;
-        const float* from = matrix_of_b(c.run, p, b_matrix, &row_stride, &col_stride);
-        c.run.k.pack_b(own, from + col * col_stride, row_stride, col_stride, p.k, cols);
-        packed = own;
-      } else {
-        packed = reinterpret_cast<const float*>(c.run.workspace(p.packed) + b_matrix * p.packed_stride) + col * p.k;
-      }
-      c.run.k.gemm({some, cols, p.k, reinterpret_cast<const float*>(pa), a_row, a_col, packed, reinterpret_cast<float*>(dst), ldc});
-    } else {
-      const auto* pb = static_cast<const uint8_t*>(c.run.base[p.b.slot]) + (b + col * p.b.col) * item;
+    const uint8_t* pa = left + (chained ? (r - c.row) * a_row : a + in_batch * a_row) * item;
+    const uint8_t* pb = right + b * item;
+    if (!has_panels(p)) {
       c.run.k.gemm_generic(dst, pa, pb, some, cols, p.k, a_row, a_col, p.b.row, p.b.col, ldc, p.dtype);
+    } else if (p.ub >= 0) {
+      multiply_column(c, p, pb, reinterpret_cast<const float*>(pa), a_row, a_col, some, reinterpret_cast<float*>(dst));
+    } else {
+      GemmArgs g{some, cols, p.k, pa, a_row, a_col, nullptr, reinterpret_cast<float*>(dst), ldc, false, pb, p.b.row, p.b.col, p.from};
+      // One column: as a row, so that the sums of several rows share a vector.
+      if (p.n == 1) g = {1, some, p.k, pb, 0, p.b.row, nullptr, g.c, some, false, pa, a_col, a_row, p.from};
+      else if (p.packs_before) g.b_packed = c.run.workspace(p.packed) + b_matrix * p.packed_stride + c.run.k.packed_b_bytes(p.k, col, p.from);
+      c.run.k.gemm(g);
     }
-    dst += some * ldc * item;
+    dst += some * ldc * item_size(p.dtype);
     r += some;
   }
-  if (p.wide >= 0) c.run.k.cast[int(p.dtype)][int(c.run.area.slots[p.b.slot].dtype)](out, c.ub + p.wide, c.rows * p.n);
+  if (p.wide >= 0) c.run.k.cast[int(p.dtype)][int(p.from)](out, c.ub + p.wide, c.rows * p.n);
 }
 
 }  // namespace dvm

@@ -96,14 +96,9 @@ void take_scratch(AreaCode& area, int index, Arena* arena, std::vector<SlotInfo>
   for (Join& j : area.joins)
     if (!j.direct) j.scratch = take(j.outer * j.parts * j.width * item_size(j.dtype));
   for (Product& p : area.products) {
-    if (area.slots[static_cast<size_t>(p.b.slot)].dtype != p.dtype) {
-      if (!p.chained()) p.a.scratch = take(p.a.matrices * p.m * p.k * item_size(p.dtype));
-      p.b.scratch = take(p.b.matrices * p.k * p.n * item_size(p.dtype));
-    }
-    if (p.dtype == DType::kF32 && p.ub < 0) {
-      p.packed_stride = aligned(static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.n)));
-      p.packed = take(p.b.matrices * p.packed_stride);
-    }
+    if (!p.packs_before) continue;
+    p.packed_stride = aligned(static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.n, p.from)));
+    p.packed = take(p.b.matrices * p.packed_stride);
   }
   for (Convolution& v : area.convolutions)
     for (Convolution::Side* side : {&v.a, &v.b})

@@ -1,7 +1,7 @@
 """Strided copies, fill and matrix products, at every SIMD level."""
 import numpy as np
 import pytest
-from kernel_calls import LEVELS, SIZES, call, same_bits
+from kernel_calls import CODE, LEVELS, SIZES, call, same_bits
 
 from dvm_core import _core
 
@@ -50,13 +50,23 @@ def test_fill():
 
 
 def gemm(level, a, b, ldc=None):
+    """With b packed and with b as it lies: the same bits."""
     (m, k), n = a.shape, b.shape[1]
-    packed = np.full(_core.selftest_kernel(level, "packed_b_bytes", 0, 1, k, n) // 4 + 16, np.nan, np.float32)
-    call(level, "pack_b", 0, "float32", packed, b, k, n, b.strides[0] // 4, b.strides[1] // 4)
-    c = np.full((m, ldc or n), 99, np.float32)
-    call(level, "gemm", 0, "float32", c, a, packed, m, n, k, a.strides[0] // 4, a.strides[1] // 4, ldc or n)
-    assert np.all(c[:, n:] == 99), "wrote beyond the columns of the result"
-    return c[:, :n]
+    dtype = "bfloat16" if a.dtype == np.uint16 else a.dtype.name
+    strides = [s // a.itemsize for s in (*a.strides, *b.strides)]
+
+    def kernel(name, *args):
+        return _core.selftest_kernel(level, name, 0, CODE[dtype], *args)
+    packed = np.full(kernel("packed_b_bytes", k, n) // 4 + 16, np.nan, np.float32)
+    kernel("pack_b", packed, b, k, n, *strides[2:])
+    results = []
+    for panels in (packed, None):
+        c = np.full((m, ldc or n), 99, np.float32)
+        kernel("gemm", c, a, panels, b, m, n, k, *strides, ldc or n)
+        assert np.all(c[:, n:] == 99), "wrote beyond the columns of the result"
+        results.append(c[:, :n])
+    assert same_bits(*results), (level, dtype, "packing changed the bits")
+    return results[0]
 
 
 def matrix(rows, cols, layout="rows", seed=0):
@@ -119,6 +129,49 @@ def test_gemm_passes_nan_and_infinity_on():
     for level in LEVELS:
         got = gemm(level, a, b)
         assert np.isnan(got[1]).all() and np.isnan(got[2, 7]) and got[0, 7] == -np.inf and np.all(np.delete(got[2], 7) == np.inf)
+
+
+def halves(x, dtype):
+    """As that dtype (bfloat16 as uint16, cut off), in the same memory layout."""
+    if dtype == "float16":
+        return x.astype(np.float16, order="K")
+    return (x.astype(np.float32, order="K").view(np.uint32) >> 16).astype(np.uint16)
+
+
+def widened(x):
+    return x.astype(np.float32) if x.dtype == np.float16 else (x.astype(np.uint32) << 16).view(np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("layout", ["rows", "transposed", "strided"])
+def test_gemm_of_halves_sums_in_float32(layout, dtype):
+    """The bits of the float32 product of the widened operands, at every level: products of halves are exact in float32."""
+    for m, k, n in SHAPES:
+        a, b = halves(matrix(m, k, layout, 1), dtype), halves(matrix(k, n, layout, 2), dtype)
+        want = gemm("avx512" if "avx512" in LEVELS else LEVELS[0], widened(a).copy(), widened(b).copy())
+        for level in LEVELS:
+            assert same_bits(gemm(level, a, b, ldc=n + 3), want), (level, m, k, n)
+
+
+def test_gemm_of_bfloat16_takes_denormals_for_zero():
+    """As the processor's instruction does, whether it is there or not: operands, products and sums."""
+    tiny, least = np.uint16(0x0080), np.uint16(0x0001)  # the smallest normal number and the smallest denormal
+    for first, second, want in ((least, 0x7f00, 0.0), (tiny, 0x3f80, 2.0**-126), (tiny, 0x3f00, 0.0), (0x0090, 0x3f80, 1.125 * 2.0**-126)):
+        for k in (1, 2, 3):
+            a, b = np.zeros((2, k), np.uint16), np.zeros((k, 40), np.uint16)
+            a[:, -1], b[-1] = first, second
+            for level in LEVELS:
+                assert np.all(gemm(level, a, b) == np.float32(want)), (level, first, second, k)
+
+
+def test_gemm_of_bfloat16_has_the_same_bits_at_every_level_for_awkward_values():
+    rng = np.random.default_rng(5)
+    # Ordinary numbers, denormals, numbers with denormal products, overflow.
+    for low, high in ((0x3f00, 0x4080), (0x0000, 0x0200), (0x1f00, 0x2100), (0x7e00, 0x7fff)):
+        for m, k, n in ((3, 61, 40), (15, 130, 33), (1, 9, 70)):
+            a, b = ((rng.integers(low, high, s) | rng.integers(0, 2, s) << 15).astype(np.uint16) for s in ((m, k), (k, n)))
+            got = [gemm(level, a, b) for level in LEVELS if level != "baseline"]
+            assert all(same_bits(x, got[0]) for x in got), (low, m, k, n)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])

@@ -1,0 +1,146 @@
+// Register tiles of a matrix product: Rows x Wide vectors of c, summed over k in order.
+#pragma once
+#include "kernels_reduce.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+namespace dvm::DVM_LEVEL {
+
+inline constexpr int kPanel = 32;              // columns that B is packed by
+inline constexpr int64_t kBlockK = 512;        // of one sum; blocks are joined through memory
+inline constexpr int64_t kScratchRow = kBlockK + 16;
+
+using Vf = LaneVector<float>::type;
+inline constexpr int kVf = kLaneBytes<float> / 4;
+
+DVM_INLINE Vf multiply_add(Vf a, Vf b, Vf c) {
+#if defined(__AVX512F__)
+  return Vf(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
+#elif defined(__FMA__)
+  return Vf(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#elif defined(__ARM_NEON)
+  return Vf(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b)));
+#else
+  return c + a * b;
+#endif
+}
+
+DVM_INLINE Vf splat(float x) {
+#if defined(__AVX512F__)
+  return Vf(_mm512_set1_ps(x));  // of any four bytes, pairs of bfloat16 as well
+#else
+  return x - Vf{};  // x - 0 is x: a plain broadcast
+#endif
+}
+
+// The step of a sum over k: one float32 of a and b, or (Dot) a pair of bfloat16 in the same four bytes, the earlier one in the upper half.
+struct Fma {
+  static DVM_INLINE Vf of(Vf a, Vf b, Vf c) { return multiply_add(a, b, c); }
+};
+#if defined(__AVX512F__)
+struct Dot {
+  // Adds the product of the upper halves, then that of the lower halves. Written as assembly: the level does not promise AVX512_BF16, which
+  // gemm() looks for.
+  static DVM_INLINE Vf of(Vf a, Vf b, Vf c) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+  }
+};
+#endif
+
+// The first `n` lanes, and no byte beyond them.
+struct Lead {
+#if defined(__AVX512F__)
+  __mmask16 mask;
+  DVM_INLINE explicit Lead(int64_t n) : mask(n >= 16 ? 0xffff : __mmask16((1u << (n < 0 ? 0 : n)) - 1)) {}
+  DVM_INLINE Vf load(const float* p) const { return Vf(_mm512_maskz_loadu_ps(mask, p)); }
+  DVM_INLINE void store(float* p, Vf x) const { _mm512_mask_storeu_ps(p, mask, __m512(x)); }
+#elif defined(__AVX2__)
+  __m256i mask;
+  DVM_INLINE explicit Lead(int64_t n) : mask(_mm256_cmpgt_epi32(_mm256_set1_epi32(int(smaller<int64_t>(n, 8))), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
+  DVM_INLINE Vf load(const float* p) const { return Vf(_mm256_maskload_ps(p, mask)); }
+  DVM_INLINE void store(float* p, Vf x) const { _mm256_maskstore_ps(p, mask, __m256(x)); }
+#else
+  int64_t n;
+  DVM_INLINE explicit Lead(int64_t lanes) : n(lanes < 0 ? 0 : smaller<int64_t>(lanes, kVf)) {}
+  DVM_INLINE Vf load(const float* p) const {
+    Vf x{};
+    for (int64_t i = 0; i < n; ++i) x[i] = p[i];
+    return x;
+  }
+  DVM_INLINE void store(float* p, Vf x) const {
+    for (int64_t i = 0; i < n; ++i) p[i] = x[i];
+  }
+#endif
+};
+
+// Columns of b, beginning at the tile's first: column j of row i at at[j / kPanel * panel + j % kPanel + i * row].
+struct Columns {
+  const float* at;
+  int64_t panel, row;
+  int64_t ahead;  // floats from a row to the one to be fetched with it
+};
+
+// Edge: only `cols` columns exist, else all of them. `add`: c holds the sum over earlier blocks of k.
+template <class Math, bool Edge, int Rows, int Wide>
+void micro_tile(const float* a, const Columns& b, int64_t k, float* c, int64_t ldc, bool add, int64_t cols) {
+  Vf acc[Rows][Wide];
+  DVM_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    DVM_UNROLL
+    for (int v = 0; v < Wide; ++v) acc[r][v] = Vf{};
+  }
+  const Lead lead[2] = {Lead(cols), Lead(cols - kVf)};
+  const float* row = b.at;
+  const int64_t panel = b.panel, step = b.row, ahead = b.ahead;
+  for (int64_t i = 0; i < k; ++i, row += step) {
+    Vf bv[Wide];
+    // Some rows ahead, line by line: panels beyond the second-level cache stream up to 10 % faster, nearer ones lose nothing.
+    DVM_UNROLL
+    for (int v = 0; v < Wide; ++v) {
+      const float* from = row + v * kVf / kPanel * panel + v * kVf % kPanel;
+      if (v * int(sizeof(Vf)) % 64 == 0) __builtin_prefetch(from + ahead);
+      if constexpr (Edge) bv[v] = lead[v].load(from);
+      else memcpy(&bv[v], from, sizeof(Vf));
+    }
+    DVM_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      const Vf av = splat(a[r * kScratchRow + i]);
+      DVM_UNROLL
+      for (int v = 0; v < Wide; ++v) acc[r][v] = Math::of(av, bv[v], acc[r][v]);
+    }
+  }
+  DVM_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    DVM_UNROLL
+    for (int v = 0; v < Wide; ++v) {
+      float* to = c + r * ldc + v * kVf;
+      if constexpr (Edge) {
+        lead[v].store(to, add ? lead[v].load(to) + acc[r][v] : acc[r][v]);
+      } else {
+        if (add) {
+          Vf earlier;
+          memcpy(&earlier, to, sizeof(Vf));
+          acc[r][v] = earlier + acc[r][v];
+        }
+        memcpy(to, &acc[r][v], sizeof(Vf));
+      }
+    }
+  }
+}
+
+using MicroTile = void (*)(const float*, const Columns&, int64_t, float*, int64_t, bool, int64_t);
+
+// Micro-tiles of 1 .. N rows, by rows - 1.
+template <class Math, bool Edge, int Wide, int N, int... Rows>
+struct Tiles : Tiles<Math, Edge, Wide, N - 1, N, Rows...> {};
+template <class Math, bool Edge, int Wide, int... Rows>
+struct Tiles<Math, Edge, Wide, 0, Rows...> {
+  static constexpr MicroTile of_rows[] = {micro_tile<Math, Edge, Rows, Wide>...};
+};
+
+}  // namespace dvm::DVM_LEVEL
