@@ -14,6 +14,7 @@ from ..devices import Device
 from ..errors import ArgumentError, Error, UnknownNameError, convert, native
 from . import builder_text, capture, reloadable
 from .builder_arrays import Arrays, reach
+from .builder_custom import Custom
 from .builder_hints import Hints
 from .builder_kinds import RUN_TYPES, kind_of, passes_of
 from .builder_lower import Lowering
@@ -38,7 +39,7 @@ class KernelCapture(capture.Capture):
         return None  # a body's NDObjects belong to the build, not to a run
 
 
-class Kernel(Elementwise, Arrays, Hints):
+class Kernel(Elementwise, Arrays, Hints, Custom):
     """A kernel builder. kind: vector, cube, mix, split, eager ... with flags after a colon: all are fused the same way here.
 
     Loads and stores are declared, ops build the graph, `input` binds arrays, `run` computes, `output` gives results. run_type "das" and

@@ -106,6 +106,3 @@ class Shaped(Rules):
 
     def reducescatter(self, *args: Any, **kwargs: Any) -> NDObject:
         return self._missing("communication between devices (reducescatter)")
-
-    def custom(self, *args: Any, **kwargs: Any) -> NDObject:
-        return self._missing("custom (a user operator)")
