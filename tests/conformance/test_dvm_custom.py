@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dvm_kit import make, one, usable
+from dvm_kit import make, one
 
 import dvm_core as dvm
 from dvm_core.tester import Tester
@@ -67,7 +67,7 @@ def test_a_chain_of_sixteen_ins_and_outs():
     one("vector", lambda t, *loads: [t.mul(item, 2.0) for item in loads], [2 * w for _, w in pairs], *[x for x, _ in pairs])
 
 
-@pytest.mark.parametrize("dtype", usable("bool", "float16", "bfloat16", "float32", "int32", "int64"))
+@pytest.mark.parametrize("dtype", ("bool", "float16", "bfloat16", "float32", "int32", "int64"))
 @pytest.mark.parametrize("shape", [(1,), (33, 65), (3, 1, 129)], ids=str)
 def test_copy(shape, dtype):
     x, w = make(shape, dtype, -9, 9)
