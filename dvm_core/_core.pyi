@@ -186,6 +186,7 @@ class Area:
     kind: str  # "vector", "cube" (matmul with what follows), "move", "reduce"
     instructions: tuple[int, ...]
     cut_reason: str  # why the area could not grow further, in words
+    stack: tuple[int, ...]  # areas that run side by side with it, itself among them
     tiles: int
     tile_rows: int
     tile_cols: int

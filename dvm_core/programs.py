@@ -57,7 +57,7 @@ class Program:
 
     @property
     def areas(self) -> list[Any]:
-        """What was fused with what in the last launch: kind, instructions, cut_reason, tiles, ns."""
+        """What was fused with what in the last launch: kind, instructions, cut_reason, stack, tiles, ns."""
         return self.core.areas
 
     @property
@@ -137,13 +137,8 @@ class Program:
         shown = set()
         instructions = self.core.instructions
         for area in self.core.fused_areas():
-            lines += [
-                ("", -1),
-                (
-                    f"; area {area.index}: {area.kind}, {area.tiles} tiles of {area.tile_rows} x {area.tile_cols}. {area.cut_reason}",
-                    -1,
-                ),
-            ]
+            tiles = f"{area.tiles} tiles of {area.tile_rows} x {area.tile_cols}{_beside(area)}"
+            lines += [("", -1), (f"; area {area.index}: {area.kind}, {tiles}. {area.cut_reason}", -1)]
             for i in area.instructions:
                 shown.add(i)
                 lines.append((self._row(code, i, instructions[i]), i))
@@ -166,6 +161,12 @@ class Program:
                 owner = text.rpartition("; %")[2].strip() if "; %" in text else ""
                 lines.append((text, int(owner) if owner.isdigit() else -1))
         return lines
+
+
+def _beside(area: Any) -> str:
+    """Which areas run at the same time as one piece of work."""
+    first, last = area.stack[0], area.stack[-1]
+    return f", side by side in areas {first} to {last}" if last > first else ""
 
 
 class _Module(types.ModuleType):

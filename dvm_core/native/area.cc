@@ -1,7 +1,9 @@
 // A compiled area from its first slot to its last hook: addresses, work before the tiles, the tiles, work after them.
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <memory>
+#include <vector>
 
 #include "convolution.h"
 #include "elements.h"
@@ -16,6 +18,7 @@ namespace {
 
 constexpr int64_t kPieces = 24;          // an area in pieces a worker takes at once
 constexpr double kShareFromNs = 8000;    // less work stays on the calling thread
+constexpr double kStackFromNs = 48000;   // of a stack, which takes a microsecond to lay out
 
 void finish_hooks(const Run& run) {
   for (size_t h = 0; h < run.area.hooks.size(); ++h) {
@@ -52,47 +55,100 @@ void* slot_base(const AreaCode& area, const GlobalSlot& s, RunIO& io, Cell* cell
   return data ? data + s.offset : nullptr;
 }
 
+// One run of an area: addresses and work before the tiles, the tiles, work after them.
+class AreaRun {
+ public:
+  AreaRun(const AreaCode& area, RunIO& io) : area_(area), run_{area, kernels(), io, inline_base_.data(), nullptr, 0} {
+    const size_t slots = area.slots.size();
+    Cell* cells = inline_cells_.data();
+    if (slots > kInline) {
+      more_base_.reset(new void*[slots]);
+      more_cells_.reset(new Cell[slots]);
+      run_.base = more_base_.get();
+      cells = more_cells_.get();
+    }
+    for (size_t s = 0; s < slots; ++s) run_.base[s] = slot_base(area, area.slots[s], io, cells + s);
+  }
+  AreaRun(const AreaRun&) = delete;
+  AreaRun& operator=(const AreaRun&) = delete;
+
+  void prepare() {
+    run_.units = area_.space.units();
+    for (const HookCode& h : area_.hooks)
+      if (!stats_ && h.kind == kHookStats && h.after < 0) stats_.reset(new Stats[area_.hooks.size() * static_cast<size_t>(run_.units)]);
+    run_.stats = stats_.get();
+    for (const Product& p : area_.products) prepare_product(run_, p);
+    for (const Convolution& v : area_.convolutions) prepare_convolution(run_, v);
+  }
+  int64_t units() const { return run_.units; }
+  double cost_ns() const { return area_.cost_ns; }
+  // Piece number `piece` of `pieces`.
+  void tiles(int64_t piece, int64_t pieces, Sample* sample) const { run_units(run_, run_.units * piece / pieces, run_.units * (piece + 1) / pieces, sample); }
+  void move() const { run_move(area_, *run_.io.code, run_.base); }
+  void finish() const {
+    for (const Join& j : area_.joins) finish_join(run_, j);
+    if (!area_.hooks.empty()) finish_hooks(run_);
+  }
+
+ private:
+  static constexpr size_t kInline = 40;
+  const AreaCode& area_;
+  std::array<void*, kInline> inline_base_;
+  std::array<Cell, kInline> inline_cells_;
+  std::unique_ptr<void*[]> more_base_;
+  std::unique_ptr<Cell[]> more_cells_;
+  std::unique_ptr<Stats[]> stats_;
+  Run run_;
+};
+
 }  // namespace
 
 void run_area(const AreaCode& area, RunIO& io, Sample* sample) {
-  constexpr size_t kInline = 40;
-  const size_t slots = area.slots.size();
-  std::array<void*, kInline> inline_base;
-  std::array<Cell, kInline> inline_cells;
-  std::unique_ptr<void*[]> more_base;
-  std::unique_ptr<Cell[]> more_cells;
-  void** base = inline_base.data();
-  Cell* cells = inline_cells.data();
-  if (slots > kInline) {
-    more_base.reset(new void*[slots]);
-    more_cells.reset(new Cell[slots]);
-    base = more_base.get();
-    cells = more_cells.get();
-  }
-  for (size_t s = 0; s < slots; ++s) base[s] = slot_base(area, area.slots[s], io, cells + s);
-  Run run{area, kernels(), io, base, nullptr, 0};
-  std::unique_ptr<Stats[]> stats;
+  AreaRun run(area, io);
   if (sample) sample->set_up = now_ns() - sample->begun;
   if (area.move >= 0) {
-    run_move(area, *io.code, base);
+    run.move();
   } else {
-    run.units = area.space.units();
-    for (const HookCode& h : area.hooks)
-      if (!stats && h.kind == kHookStats && h.after < 0) stats.reset(new Stats[area.hooks.size() * static_cast<size_t>(run.units)]);
-    run.stats = stats.get();
-    for (const Product& p : area.products) prepare_product(run, p);
-    for (const Convolution& v : area.convolutions) prepare_convolution(run, v);
-    if (run.units == 1 || area.cost_ns < kShareFromNs) {
-      run_units(run, 0, run.units, sample);
+    run.prepare();
+    if (run.units() == 1 || area.cost_ns < kShareFromNs) {
+      run.tiles(0, 1, sample);
     } else {
-      const int64_t pieces = std::min(run.units, kPieces);
-      parallel_for(
-          pieces, [&](int64_t piece, int worker) { run_units(run, run.units * piece / pieces, run.units * (piece + 1) / pieces, worker ? nullptr : sample); },
-          static_cast<int64_t>(area.cost_ns));
+      const int64_t pieces = std::min(run.units(), kPieces);
+      parallel_for(pieces, [&](int64_t piece, int worker) { run.tiles(piece, pieces, worker ? nullptr : sample); }, static_cast<int64_t>(area.cost_ns));
     }
-    for (const Join& j : area.joins) finish_join(run, j);
   }
-  if (!area.hooks.empty()) finish_hooks(run);
+  run.finish();
+}
+
+bool run_stack(const AreaCode* areas, int count, RunIO& io, int64_t* ns) {
+  double cost_ns = 0;
+  for (int a = 0; a < count; ++a) cost_ns += areas[a].cost_ns;
+  if (cost_ns < kStackFromNs || pool_threads() == 1) return false;
+  std::deque<AreaRun> runs;
+  struct Piece {
+    int area;
+    int64_t number, of;
+  };
+  std::vector<Piece> pieces;
+  pieces.reserve(static_cast<size_t>(kPieces + count));
+  for (int a = 0; a < count; ++a) {
+    AreaRun& run = runs.emplace_back(areas[a], io);
+    run.prepare();
+    const auto share = static_cast<int64_t>(static_cast<double>(kPieces) * run.cost_ns() / cost_ns);
+    const int64_t of = std::clamp<int64_t>(share, 1, run.units());
+    for (int64_t number = 0; number < of; ++number) pieces.push_back({a, number, of});
+  }
+  parallel_for(
+      static_cast<int64_t>(pieces.size()),
+      [&](int64_t unit, int) {
+        const Piece& p = pieces[static_cast<size_t>(unit)];
+        const int64_t start = now_ns();
+        runs[static_cast<size_t>(p.area)].tiles(p.number, p.of, nullptr);
+        __atomic_fetch_add(ns + p.area, now_ns() - start, __ATOMIC_RELAXED);
+      },
+      static_cast<int64_t>(cost_ns));
+  for (const AreaRun& run : runs) run.finish();
+  return true;
 }
 
 }  // namespace dvm

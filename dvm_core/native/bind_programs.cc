@@ -14,13 +14,13 @@ struct InstructionInfo {
 
 struct AreaView {
   AreaInfo info;
-  int index = 0;
+  int index = 0, number = 0;  // of the program, of its segment
 };
 
 std::vector<AreaView> areas_of(const std::vector<SegmentPtr>& segments) {
   std::vector<AreaView> areas;
   for (const SegmentPtr& s : segments)
-    for (const AreaInfo& info : view(*s->segment).areas) areas.push_back({info, static_cast<int>(areas.size())});
+    for (int number = 0; const AreaInfo& info : view(*s->segment).areas) areas.push_back({info, static_cast<int>(areas.size()), number++});
   return areas;
 }
 
@@ -132,6 +132,15 @@ void bind_views(nb::module_& m) {
       .def_prop_ro("instructions", [](const AreaView& a) { return from_ints(a.info.instrs); })
       .def_prop_ro(
           "cut_reason", [](const AreaView& a) { return a.info.cut_reason; }, "Why the area could not grow further, in words.")
+      .def_prop_ro(
+          "stack",
+          [](const AreaView& a) {
+            const int shift = a.index - a.number;
+            nb::list beside;
+            for (int k = a.info.stack_first; k < a.info.stack_end; ++k) beside.append(k + shift);
+            return nb::tuple(beside);
+          },
+          "Areas that run side by side with it as one piece of work, itself among them; alone: areas run one after the other.")
       .def_prop_ro("tiles", [](const AreaView& a) { return a.info.tiles; })
       .def_prop_ro("tile_rows", [](const AreaView& a) { return a.info.tile_rows; })
       .def_prop_ro("tile_cols", [](const AreaView& a) { return a.info.tile_cols; })

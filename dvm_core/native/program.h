@@ -107,6 +107,7 @@ struct AreaInfo {
   std::string cut_reason;
   int64_t tiles = 0, tile_rows = 0, tile_cols = 0;
   int64_t ns = 0;                    // written by run()
+  int stack_first = 0, stack_end = 0;  // areas that run side by side, this one among them
 };
 
 // A value the segment stores itself between areas ("workspace"): where it lives in the segment's workspace, and when.

@@ -8,6 +8,7 @@
 #include "memory.h"
 #include "pool.h"
 #include "spent.h"
+#include "stack.h"
 #include "workspace.h"
 
 namespace dvm {
@@ -90,10 +91,16 @@ std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, co
   const EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements};
   segment->areas.reserve(fusing.areas.size());
   for (int a = 0; a < static_cast<int>(fusing.areas.size()); ++a) segment->areas.push_back(encode(input, a));
-  segment->view.workspace_bytes = plan_workspace(lifetimes, &segment->areas, &segment->view.slots, &segment->view.scratch);
-  segment->view.over_inputs = results_over_inputs(segment->areas, inputs);
+  segment->stack_end = stack(segment->areas);
+  segment->view.workspace_bytes = plan_workspace(lifetimes, segment->stack_end, &segment->areas, &segment->view.slots, &segment->view.scratch);
+  segment->view.over_inputs = results_over_inputs(segment->areas, segment->stack_end, inputs);
   place_code(segment.get());
   for (size_t a = 0; a < fusing.areas.size(); ++a) segment->view.areas.push_back(describe(fusing.areas[a], segment->areas[a]));
+  for (size_t a = 0, first = 0; a < segment->areas.size(); ++a) {
+    if (a > 0 && segment->stack_end[a] != segment->stack_end[a - 1]) first = a;
+    segment->view.areas[a].stack_first = static_cast<int>(first);
+    segment->view.areas[a].stack_end = segment->stack_end[a];
+  }
 
   segment->view.folded_into = std::move(fusing.folded_into);
   segment->view.folded_into.resize(code.instrs.size(), -1);
@@ -125,28 +132,69 @@ std::vector<uint64_t> tile_words(const Segment& s, int area) {
   return words;
 }
 
+namespace {
+
+// Nanoseconds of the launching thread in the areas of one run.
+struct Worked {
+  int64_t dispatch = 0, kernels = 0, waited = 0;
+  void add(int64_t worked, int64_t waiting, double dispatch_share) {
+    const auto dispatched = static_cast<int64_t>(dispatch_share * static_cast<double>(worked));
+    dispatch += dispatched;
+    kernels += worked - dispatched;
+    waited += waiting;
+  }
+};
+
+bool is_sampled(const Pace& pace) { return (pace.runs & (pace.runs - 1)) == 0 || pace.runs % 32 == 0; }
+
+void run_one(Segment& segment, size_t a, RunIO& io, int64_t* before, Worked* all) {
+  const int64_t waited_before = pool_waited_ns();
+  Pace& pace = segment.paces[a];
+  Sample sample{*before};
+  const bool sampled = is_sampled(pace);
+  ++pace.runs;
+  run_area(segment.areas[a], io, sampled ? &sample : nullptr);
+  const int64_t after = now_ns(), waited = pool_waited_ns() - waited_before, worked = after - *before - waited;
+  if (sampled) pace.dispatch = sample.dispatch_share(worked);
+  all->add(worked, waited, pace.dispatch);
+  __atomic_store_n(&segment.view.areas[a].ns, after - *before, __ATOMIC_RELAXED);
+  *before = after;
+}
+
+// Areas [a, end) side by side; the time goes to each by the work of its tiles. False: there is not enough work.
+bool run_together(Segment& segment, size_t a, size_t end, RunIO& io, int64_t* before, Worked* all) {
+  int64_t tiles[kLongestStack] = {}, sum = 0;
+  const int64_t waited_before = pool_waited_ns();
+  if (!run_stack(segment.areas.data() + a, static_cast<int>(end - a), io, tiles)) return false;
+  const int64_t after = now_ns(), waited = pool_waited_ns() - waited_before, worked = after - *before - waited;
+  for (size_t k = a; k < end; ++k) sum += tiles[k - a];
+  for (size_t k = a; k < end; ++k) {
+    const double share = sum ? static_cast<double>(tiles[k - a]) / static_cast<double>(sum) : 0;
+    ++segment.paces[k].runs;
+    all->add(static_cast<int64_t>(share * static_cast<double>(worked)), 0, segment.paces[k].dispatch);
+    __atomic_store_n(&segment.view.areas[k].ns, static_cast<int64_t>(share * static_cast<double>(after - *before)), __ATOMIC_RELAXED);
+  }
+  all->waited += waited;
+  *before = after;
+  return true;
+}
+
+}  // namespace
+
 void run(Segment& segment, RunIO& io) {
-  int64_t before = now_ns(), dispatch_ns = 0, kernel_ns = 0, waited_ns = 0;
-  for (size_t a = 0; a < segment.areas.size(); ++a) {
-    const int64_t waited_before = pool_waited_ns();
-    Pace& pace = segment.paces[a];
-    Sample sample{before};
-    const bool sampled = (pace.runs & (pace.runs - 1)) == 0 || pace.runs % 32 == 0;
-    ++pace.runs;
-    run_area(segment.areas[a], io, sampled ? &sample : nullptr);
-    const int64_t after = now_ns(), waited = pool_waited_ns() - waited_before, worked = after - before - waited;
-    if (sampled) pace.dispatch = sample.dispatch_share(worked);
-    const auto dispatched = static_cast<int64_t>(pace.dispatch * static_cast<double>(worked));
-    dispatch_ns += dispatched;
-    kernel_ns += worked - dispatched;
-    waited_ns += waited;
-    __atomic_store_n(&segment.view.areas[a].ns, after - before, __ATOMIC_RELAXED);
-    before = after;
+  int64_t before = now_ns();
+  Worked all;
+  for (size_t a = 0; a < segment.areas.size();) {
+    const auto end = static_cast<size_t>(segment.stack_end[a]);
+    // A sampled run takes the areas of a stack one by one.
+    if (end - a == 1 || is_sampled(segment.paces[a]) || !run_together(segment, a, end, io, &before, &all))
+      for (size_t k = a; k < end; ++k) run_one(segment, k, io, &before, &all);
+    a = end;
   }
   if (io.times) {
-    spend(*io.times, Phase::dispatch, dispatch_ns);
-    spend(*io.times, Phase::kernels, kernel_ns);
-    spend(*io.times, Phase::waiting, waited_ns);
+    spend(*io.times, Phase::dispatch, all.dispatch);
+    spend(*io.times, Phase::kernels, all.kernels);
+    spend(*io.times, Phase::waiting, all.waited);
   }
   for (const Segment::ViewOf& v : segment.views) {
     Value& value = (*io.values)[static_cast<size_t>(v.value)];

@@ -18,6 +18,7 @@ struct Segment {
   std::vector<AreaCode> areas;
   CodePages pages;
   std::vector<Pace> paces;  // by area
+  std::vector<int> stack_end;  // by area: the area after the last one of its stack
   // Views nobody keeps whose root stays in memory: handed out as views.
   struct ViewOf {
     int32_t value, root;

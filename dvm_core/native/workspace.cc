@@ -87,6 +87,14 @@ int operand_to_replace(const AreaCode& area, size_t to, const std::vector<int64_
   return -1;
 }
 
+// Whether areas [first, last) have the value among their slots.
+bool reads_value(const std::vector<AreaCode>& areas, int first, int last, GlobalSlot::Kind kind, int64_t value) {
+  for (int a = first; a < last; ++a)
+    for (const GlobalSlot& s : areas[static_cast<size_t>(a)].slots)
+      if (s.kind == kind && s.value == value) return true;
+  return false;
+}
+
 void take_scratch(AreaCode& area, int index, Arena* arena, std::vector<SlotInfo>* scratch) {
   const auto take = [&](int64_t bytes) {
     const int64_t at = arena->take(bytes, index);
@@ -107,18 +115,29 @@ void take_scratch(AreaCode& area, int index, Arena* arena, std::vector<SlotInfo>
 
 }  // namespace
 
-int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, std::vector<AreaCode>* areas, std::vector<SlotInfo>* slots, std::vector<SlotInfo>* scratch) {
+int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, const std::vector<int>& stack_end, std::vector<AreaCode>* areas, std::vector<SlotInfo>* slots,
+                       std::vector<SlotInfo>* scratch) {
   int32_t values = 0;
   for (const Lifetime& l : lifetimes) values = std::max(values, l.value + 1);
   std::vector<int64_t> offset(static_cast<size_t>(values), -1), bytes_of(static_cast<size_t>(values), 0);
   for (const Lifetime& l : lifetimes) bytes_of[static_cast<size_t>(l.value)] = l.bytes;
   Arena arena;
   size_t next = 0;  // lifetimes come in the order of their first area
+  std::vector<int> dies_at(areas->size(), -1), dies_next(lifetimes.size(), -1);  // lifetimes by last area, as lists
+  for (int l = static_cast<int>(lifetimes.size()) - 1; l >= 0; --l) {
+    int& head = dies_at[static_cast<size_t>(lifetimes[static_cast<size_t>(l)].last_area)];
+    dies_next[static_cast<size_t>(l)] = head;
+    head = l;
+  }
+  int first_of_stack = 0;
   for (int a = 0; a < static_cast<int>(areas->size()); ++a) {
     AreaCode& area = (*areas)[static_cast<size_t>(a)];
+    if (a > 0 && stack_end[static_cast<size_t>(a)] != stack_end[static_cast<size_t>(a) - 1]) first_of_stack = a;
     std::vector<int64_t> dying;
-    for (size_t l = 0; l < next; ++l)
-      if (lifetimes[l].last_area == a) dying.push_back(lifetimes[l].value);
+    for (int l = dies_at[static_cast<size_t>(a)]; l >= 0; l = dies_next[static_cast<size_t>(l)]) {
+      const Lifetime& dies = lifetimes[static_cast<size_t>(l)];
+      if (dies.first_area < a && !reads_value(*areas, first_of_stack, a, GlobalSlot::kWorkspace, dies.value)) dying.push_back(dies.value);
+    }
     for (; next < lifetimes.size() && lifetimes[next].first_area == a; ++next) {
       const Lifetime& l = lifetimes[next];
       int in_place_of = -1;
@@ -141,29 +160,34 @@ int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, std::vector<AreaC
     take_scratch(area, a, &arena, scratch);
     for (GlobalSlot& s : area.slots)
       if (s.kind == GlobalSlot::kWorkspace) s.offset += offset[static_cast<size_t>(s.value)];
-    arena.release(a);
+    if (stack_end[static_cast<size_t>(a)] == a + 1) arena.release(a);
   }
   return arena.top();
 }
 
-std::vector<std::pair<int32_t, int32_t>> results_over_inputs(const std::vector<AreaCode>& areas, int inputs) {
+std::vector<std::pair<int32_t, int32_t>> results_over_inputs(const std::vector<AreaCode>& areas, const std::vector<int>& stack_end, int inputs) {
   std::vector<std::pair<int32_t, int32_t>> pairs;
-  const auto reads = [](const AreaCode& area, int32_t value) {
-    return std::any_of(area.slots.begin(), area.slots.end(), [value](const GlobalSlot& s) { return s.kind == GlobalSlot::kValue && s.value == value; });
-  };
+  int first_of_stack = 0, last_move = -1;
+  std::vector<int> last_reader(static_cast<size_t>(inputs), -1);
+  for (int a = 0; a < static_cast<int>(areas.size()); ++a) {
+    if (areas[static_cast<size_t>(a)].move >= 0) last_move = a;
+    for (const GlobalSlot& s : areas[static_cast<size_t>(a)].slots)
+      if (s.kind == GlobalSlot::kValue && s.value < inputs) last_reader[static_cast<size_t>(s.value)] = a;
+  }
   for (size_t a = 0; a < areas.size(); ++a) {
     const AreaCode& area = areas[a];
-    if (area.move >= 0) continue;
-    const auto later = areas.begin() + static_cast<std::ptrdiff_t>(a) + 1;
+    const int number = static_cast<int>(a);
+    if (a > 0 && stack_end[a] != stack_end[a - 1]) first_of_stack = number;
     // An index out of range ends a launch: the inputs are as they were then.
-    if (std::any_of(later, areas.end(), [](const AreaCode& l) { return l.move >= 0; })) continue;
+    if (number <= last_move) continue;
     for (size_t to = 0; to < area.slots.size(); ++to) {
       const GlobalSlot& result = area.slots[to];
       if (result.kind != GlobalSlot::kValue || !result.written || result.value < inputs) continue;
       for (size_t from = 0; from < area.slots.size(); ++from) {
         const GlobalSlot& x = area.slots[from];
         if (x.kind != GlobalSlot::kValue || x.value >= inputs || !may_take(area, to, from)) continue;
-        if (std::none_of(later, areas.end(), [&](const AreaCode& l) { return reads(l, x.value); })) pairs.emplace_back(result.value, x.value);
+        const bool last = last_reader[static_cast<size_t>(x.value)] == number;
+        if (last && !reads_value(areas, first_of_stack, number, GlobalSlot::kValue, x.value)) pairs.emplace_back(result.value, x.value);
       }
     }
   }
