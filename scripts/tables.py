@@ -11,7 +11,8 @@ from pathlib import Path
 from dvm_core import _core
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "bytecode.md"
-LAYOUTS = {"unary": "a", "binary": "a, b", "select": "a, b, c", "matmul": "product", "join": "a, join", "hook": "a, hook"}
+LAYOUTS = {"unary": "a", "binary": "a, b", "select": "a, b, c", "matmul": "product", "join": "a, join",
+           "hook": "a, hook", "random": "instruction"}
 
 
 def _plain(meaning: str) -> str:

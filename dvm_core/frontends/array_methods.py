@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -54,6 +55,8 @@ class Methods:
     tanh, erf, sigmoid = _float_unary("TANH"), _float_unary("ERF"), _float_unary("SIGMOID")
     sin, cos, reciprocal, log1p = _float_unary("SIN"), _float_unary("COS"), _float_unary("RECIPROCAL"), _float_unary("LOG1P")
     floor, ceil, round, trunc = _unary("FLOOR"), _unary("CEIL"), _unary("ROUND"), _unary("TRUNC")
+    expm1, tan, atan = _float_unary("EXPM1"), _float_unary("TAN"), _float_unary("ATAN")
+    sign, isnan, isinf = _unary("SIGN"), _unary("IS_NAN"), _unary("IS_INF")
     abs, isfinite, copy = _unary("ABS"), _unary("IS_FINITE"), _unary("COPY")
 
     def maximum(self, other: Any) -> Array:
@@ -99,6 +102,39 @@ class Methods:
 
     def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         return self._reduce("MIN", axis, keepdims)
+
+    def prod(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
+        """Integers and bools are multiplied as int64, as NumPy does."""
+        return self._as(int64 if self.dtype.kind != "f" else self.dtype)._reduce("PROD", axis, keepdims)
+
+    def norm(self, p: float = 2, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
+        """(sum |x| ** p) ** (1 / p) over the axes; p infinite: the largest |x|."""
+        size = self.abs()
+        if math.isinf(p):
+            return size.max(axis, keepdims) if p > 0 else size.min(axis, keepdims)
+        if p == 2:
+            return (self._itself() * self._itself()).sum(axis, keepdims).sqrt()
+        return size.sum(axis, keepdims) if p == 1 else (size**p).sum(axis, keepdims) ** (1 / p)
+
+    def clamp(self, low: Any = None, high: Any = None) -> Array:
+        """Nothing below `low`, nothing above `high`; NaN stays."""
+        raised = self._itself() if low is None else self.maximum(low)
+        return raised if high is None else raised.minimum(high)
+
+    def logsumexp(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
+        """ln(sum(exp x)) over the axes, without overflow."""
+        peak = self.max(axis, True)
+        peak = peak.isfinite().where(peak, 0)
+        total = (self._itself() - peak).exp().sum(axis, True).log() + peak
+        axes = {self._axis(item) for item in ((axis,) if isinstance(axis, int) else range(self.ndim) if axis is None else axis)}
+        return total if keepdims else total.reshape([extent for i, extent in enumerate(self.shape) if i not in axes])
+
+    def log_softmax(self, axis: int = -1) -> Array:
+        """x - max - ln(sum(exp(x - max))) along an axis; of halves in float32, rounded once."""
+        if self.dtype in (float16, bfloat16):
+            return self.astype(float32).log_softmax(axis).astype(self.dtype)
+        shifted = self._itself() - self.max(axis, True)
+        return shifted - shifted.exp().sum(axis, True).log()
 
     def softmax(self, axis: int = -1) -> Array:
         """exp(x - max) / sum(exp(x - max)) along an axis; of halves in float32, rounded once."""

@@ -37,6 +37,12 @@ def result_dtype(opcode: int, operands: Sequence[int], dtypes: Sequence[int], gi
     return dtypes[first if first >= 0 else operands[1]]
 
 
+def signed(number: int) -> int:
+    """A seed or offset as the 64 bits an immediate holds."""
+    number &= (1 << 64) - 1
+    return number - (1 << 64) if number >> 63 else number
+
+
 class Emitter:
     """Base of what records: a front end's capture, and the builder of a backward plan."""
 
@@ -77,6 +83,10 @@ class Emitter:
     def iota(self, shape: tuple[int, ...], axis: int, dtype: int) -> int:
         """0, 1, 2 ... along axis."""
         return self.op(CODE["IOTA"], (), (axis,), shape, dtype)
+
+    def random(self, shape: tuple[int, ...], seed: int, offset: int, dtype: int = F32) -> int:
+        """Uniform numbers over [0, 1) that seed, offset and the element's number decide."""
+        return self.op(CODE["RANDOM"], (), (), shape, dtype, (signed(seed), signed(offset)))
 
     # ---- reductions ------------------------------------------------------------------------------------------------------------------
 

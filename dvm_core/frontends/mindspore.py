@@ -54,7 +54,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.replaced: list[Any] = []  # old memory of tensors changed in place: what is pending, or a gradient, still reads it
         self.detaching = 0  # under how many no_grad the code that runs is
         self.aliases: set[int] = set()  # copies made for no_grad, which stand for what they are copies of
-        self.masks = 0  # random masks drawn so far
+        self.draws = 0  # random sequences used so far
         self.place = 0
         self.primitive: Any = None  # of the legacy op being lowered; it holds attributes
         self.paused = False  # MindSpore runs what is dispatched
@@ -172,9 +172,16 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
             wrong = high if high >= extent else low
             raise ArgumentError(f"{what} of {wrong} does not fit an extent of {extent}; {low} to {high} are given", file=file, line=line)
 
+    def draw(self, shape: tuple[int, ...]) -> int:
+        """Uniform random numbers. They depend on MindSpore's seed, the step and how often this call has drawn: a step that is run again
+        draws the same ones, and its gradient sees the mask of its forward."""
+        self.untraceable = "it draws random numbers"
+        self.draws += 1
+        return self.random(shape, compat.seed(), self.step << 32 | self.draws)
+
     def host_input(self, array: Any) -> int:
-        """An operand made by the front end itself (a mask of random numbers)."""
-        self.untraceable = "it draws random numbers or looks up a mask"
+        """An operand made by the front end itself (the positions where a mask is true)."""
+        self.untraceable = "it looks up a mask"
         tensor = compat.from_numpy(array)
         return self.input(tensor, tensor.data_ptr())
 

@@ -64,6 +64,13 @@ grad_enabled: Callable[[], bool] = _required("PyNativeExecutor.requires_grad", l
 enable_grad: Callable[[], bool] = _required("PyNativeExecutor.enable_grad", lambda: _native.enable_grad)
 set_enable_grad: Callable[[bool], None] = _required("PyNativeExecutor.set_enable_grad", lambda: _native.set_enable_grad)
 synchronize: Callable[[], None] = _required("PyNativeExecutor.sync", lambda: _native.sync)  # waits for ops still running
+
+
+def seed() -> int:
+    """What the user gave ms.set_seed; 0 if nothing."""
+    return int(ms.get_seed() or 0)
+
+
 from_numpy: Callable[[Any], Tensor] = _required("TensorPy.from_numpy (shares memory)", lambda: Tensor.__mro__[1].from_numpy)
 
 

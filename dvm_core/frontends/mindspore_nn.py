@@ -5,9 +5,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import mindspore as ms
-import numpy as np
-
 from .emit import FLOATS
 from .lowering import Unlowerable, lowers, normal_axes, normal_axis, unify
 from .mindspore_ops import extremum
@@ -310,15 +307,10 @@ def _rms_norm(c: Any, x: Any, scale: Any, epsilon: float = 1e-6) -> tuple[int, i
 # ---- dropout -------------------------------------------------------------------------------------------------------------------------
 
 def _dropout(c: Any, x: Any, keep: float) -> tuple[int, int]:
-    """The mask depends on the seed, the step and how many masks this call has drawn: a step that is run again draws the same ones."""
     value = c.value(x)
-    shape = c.shape(value)
     if not 0 < keep <= 1:
         raise Unlowerable
-    c.masks += 1
-    seed = ms.get_seed() or 0
-    counter = np.random.Philox(key=[seed, c.step], counter=[0, 0, 0, c.masks])
-    mask = c.host_input(np.random.Generator(counter).random(shape, np.float32) < keep)
+    mask = c.less(c.draw(c.shape(value)), keep)
     return c.mul(c.select(mask, value, c.full(0.0, (), c.dtype(value))), 1 / keep), mask
 
 

@@ -238,10 +238,11 @@ CONCAT = CODE["CONCAT"]
 CONSTANT = frozenset(CODE[name] for name in (
     "EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", "FLOOR", "CEIL",
     "ROUND", "TRUNC", "IS_FINITE", "IS_NAN", "IS_INF", "SIGN", "ONE_HOT", "FULL", "IOTA", "BIT_NOT", "BIT_AND", "BIT_OR", "BIT_XOR",
-    "SHIFT_LEFT", "SHIFT_RIGHT", "ARGMAX", "ARGMIN", "ARGSORT", "TOPK"))
+    "SHIFT_LEFT", "SHIFT_RIGHT", "ARGMAX", "ARGMIN", "ARGSORT", "TOPK", "RANDOM"))
 
 # Instructions cheap enough to be repeated in the backward program instead of being kept in memory from the forward one.
-CHEAP = CONSTANT - {CODE[name] for name in ("ONE_HOT", "ARGMAX", "ARGMIN", "ARGSORT", "TOPK")} | frozenset(CODE[name] for name in (
+COSTLY = frozenset(CODE[name] for name in ("ONE_HOT", "ARGMAX", "ARGMIN", "ARGSORT", "TOPK", "RANDOM"))
+CHEAP = CONSTANT - COSTLY | frozenset(CODE[name] for name in (
     "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "NEG", "ABS", "COPY", "CAST", "SELECT"))
 
 

@@ -25,7 +25,7 @@ _ARITY = _table({code: entry[2] for code, entry in L.OPS.items()}, -1)
 _RULE = _table({code: ("same", "bool", "attr").index(entry[3]) for code, entry in L.OPS.items()})
 _ITEM = _table(L.ITEM_SIZE, 0)
 _OP = L.CODES
-_BOOL, _I32, _I64 = 5, 8, 9
+_F32, _F64, _BOOL, _I32, _I64 = 1, 4, 5, 8, 9
 
 
 def _op(*names: str) -> Callable[[Stream], np.ndarray]:
@@ -104,7 +104,7 @@ def _heads(s: Stream) -> None:
     )
     wanted = np.where(nullary, 0, arity - scalar)
     _require(np.where(arity < 0, s.operands.count >= 1, s.operands.count == wanted), s.offset + 1, "wrong number of operands", s)
-    imms = scalar + 2 * _op("ONE_HOT")(s) + _op("FULL", "PAD")(s)
+    imms = scalar + 2 * _op("ONE_HOT", "RANDOM")(s) + _op("FULL", "PAD")(s)
     _require(s.imm_kind.count == imms, s.attr_at + 1 + 8 * s.attrs.count, "wrong number of immediates", s)
     _require((s.imm_kind.values == L.IMM_FLOAT) | (s.imm_kind.values == L.IMM_INT), s.attr_at[s.imm_kind.row], "unknown kind of immediate")
 
@@ -150,6 +150,8 @@ def _dtypes(s: Stream, values: Ragged, dtype: np.ndarray) -> None:
     index = np.where(_INDEXED(s), second, np.where(_op("ONE_HOT")(s), first, UNKNOWN))
     _require((index == UNKNOWN) | (index == _I32) | (index == _I64), s.offset + 1, "an index is int32 or int64", s)
     _require(~_WRITES(s) | same(first, third), s.offset + 1, "what is written has another dtype", s)
+    drawn = np.isin(s.dtype, (_F32, _F64, _I32, _I64))
+    _require(~_op("RANDOM")(s) | drawn, at, "RANDOM makes float32, float64, int32 or int64", s)
     _require(~_POSITIONS(s) | (s.dtype == _I32) | (s.dtype == _I64), at, "positions are int32 or int64", s)
     concat = _op("CONCAT")(s)[values.row] if values.row.size else np.zeros(0, bool)
     each = dtype[values.values] if values.values.size else values.values

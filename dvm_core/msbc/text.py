@@ -107,5 +107,6 @@ _ATTRIBUTES: dict[str, Callable[[Instruction], list[str]]] = {
     **dict.fromkeys(("AVG_POOL2D", "AVG_POOL2D_GRAD"), _window("taps", "stride", "before", "after", "padding and divisor")),
     "TRANSPOSE": lambda item: [f"perm={list(item.attrs)}"],
     "ONE_HOT": lambda item: [f"depth={item.attrs[0]}", f"on={_imm(item.imms[0])}", f"off={_imm(item.imms[1])}"],
+    "RANDOM": lambda item: [f"seed={_imm(item.imms[0])}", f"offset={_imm(item.imms[1])}"],
     "FULL": lambda item: [_imm(item.imms[0])],
 }

@@ -165,6 +165,14 @@ nb::object call_fill(Call& c) {
   return ran(true);
 }
 
+// dst, seed, offset, first, n.
+nb::object call_random(Call& c) {
+  const int64_t n = c.a.integer(4);
+  const Random f = c.k.random[c.dtype];
+  if (f) f(c.a.array(0, n * c.item), static_cast<uint64_t>(c.a.integer(1)), static_cast<uint64_t>(c.a.integer(2)), c.a.integer(3), n);
+  return ran(f);
+}
+
 int64_t packed_b_bytes(Call& c, int64_t k, int64_t n) { return int64_t(c.k.packed_b_bytes(k, n, DType(c.dtype))); }
 
 nb::object call_packed_b_bytes(Call& c) { return nb::int_(packed_b_bytes(c, c.a.integer(0), c.a.integer(1))); }
@@ -222,6 +230,7 @@ constexpr Entry kEntries[] = {
     {"copy_in", call_copy_in},
     {"copy_out", call_copy_out},
     {"fill", call_fill},
+    {"random", call_random},
     {"packed_b_bytes", call_packed_b_bytes},
     {"pack_b", call_pack_b},
     {"gemm", call_gemm},

@@ -7,18 +7,18 @@ namespace {
 
 struct TileName {
   const char* text = nullptr;
-  bool select = false, join = false, hook = false, matmul = false, binary = false;
+  bool select = false, join = false, hook = false, matmul = false, binary = false, random = false;
 };
 
 TileName name_of(Tile id) {
   struct Layout {
-    bool select, join, hook, matmul, binary;
+    bool select, join, hook, matmul, binary, random = false;
   };
   constexpr Layout unary{}, binary{false, false, false, false, true}, select{true, false, false, false, false}, join{false, true, false, false, false},
-      hook{false, false, true, false, false}, matmul{false, false, false, true, false};
+      hook{false, false, true, false, false}, matmul{false, false, false, true, false}, random{false, false, false, false, false, true};
   switch (id) {
-#define X(number, name, text, layout, meaning)                                                              \
-  case Tile::k##name: return {text, layout.select, layout.join, layout.hook, layout.matmul, layout.binary};
+#define X(number, name, text, layout, meaning)                                                                             \
+  case Tile::k##name: return {text, layout.select, layout.join, layout.hook, layout.matmul, layout.binary, layout.random};
     DVM_TILE_ISA(X)
 #undef X
     default: return {};
@@ -89,6 +89,7 @@ std::string line_of(const AreaCode& area, const uint64_t* w) {
   }
   text += "." + (reduce ? size_text(g, Span::kFull) : size_text(g, head_span(*w))) + " ";
   if (!name.join && !name.hook) text += operand_text(head_dst(*w)) + ", ";
+  if (name.random) return text + "#" + std::to_string(operand_b(w[1])) + " // seed and offset: its immediates";
   text += operand_text(operand_a(w[1]));
   if (name.binary) text += ", " + operand_text(operand_b(w[1]));
   if (name.select) text += ", " + operand_text(operand_b(w[1])) + ", " + operand_text(operand_a(w[2]));

@@ -46,6 +46,7 @@ class Encoder {
   void lower(int i, const Ref* refs);
   void count_loads();
   void lower_unary(int i, const Ref& a, int32_t dst, Span span);
+  void lower_random(int i, int32_t dst, Span span);
   void lower_copy(int i, const Ref& a, int32_t dst, Span span);
   void lower_binary(int i, const Ref* refs, int32_t dst, Span span);
   void lower_select(int i, const Ref* refs, int32_t dst, Span span);

@@ -152,6 +152,13 @@ void infer_view(const Context& c) {
 void infer_nullary(const Context& c) {
   c.result_dtype();
   if (c.instr.op == Op::kFULL) return c.imm_count(1, "the value");
+  if (c.instr.op == Op::kRANDOM) {
+    c.imm_count(2, "seed, offset");
+    if (!kernels().random[static_cast<size_t>(c.instr.dtype)]) c.fail("makes float32, float64, int32 or int64, not " + std::string(dtype_name(c.instr.dtype)));
+    for (const Imm& imm : c.instr.imms)
+      if (!imm.is_int) c.fail("takes integers as seed and offset");
+    return;
+  }
   c.attr_count(1, "axis");
   c.axis(c.instr.attrs[0], c.instr.shape.rank);
   if (c.instr.dtype == DType::kBool) c.fail("does not make bool");

@@ -72,6 +72,16 @@ void do_store_view(Core& c, const uint64_t* w) {
   c.run.k.copy_out(c.pointer(head_dst(*w)), c.pointer(operand_a(w[1])), c.rows, c.cols, c.run.area.space.cols * item, item, item);
 }
 
+void do_random(Core& c, const uint64_t* w) {
+  const std::vector<Imm>& imms = c.run.io.code->instrs[operand_b(w[1])].imms;
+  const Random draw = c.run.k.random[head_dtype(*w)];
+  auto* dst = static_cast<uint8_t*>(c.pointer(head_dst(*w)));
+  const auto seed = static_cast<uint64_t>(imms[0].i), offset = static_cast<uint64_t>(imms[1].i);
+  const int64_t width = c.run.area.space.cols, first = c.row * width + c.col;
+  if (c.cols == width) return draw(dst, seed, offset, first, c.full);
+  for (int64_t r = 0; r < c.rows; ++r) draw(dst + r * c.cols * item_size(DType(head_dtype(*w))), seed, offset, first + r * width, c.cols);
+}
+
 void do_hook_stats(Core& c, const uint64_t* w) {
   const uint32_t hook = operand_b(w[1]);
   Stats s;
@@ -113,7 +123,7 @@ constexpr Handler handler_of(Tile id, Handler by_layout) {
 }
 
 constexpr auto kHandlers = [] {
-  constexpr Handler unary = do_unary, binary = do_binary, select = do_select, matmul = do_matmul, join = nullptr, hook = nullptr;
+  constexpr Handler unary = do_unary, binary = do_binary, select = do_select, matmul = do_matmul, join = nullptr, hook = nullptr, random = do_random;
   std::array<Handler, kTileIds> table{};
 #define X(id, name, text, layout, meaning) table[id] = handler_of(static_cast<Tile>(id), layout);
   DVM_TILE_ISA(X)

@@ -22,79 +22,80 @@
 namespace dvm {
 
 // X(id, enum, text, layout, meaning)    layout: what the operand words hold
-#define DVM_TILE_ISA(X)                                                                                              \
-  X(0x01, Add, "Add", binary, "d = a + b")                                                                           \
-  X(0x02, Sub, "Sub", binary, "d = a - b")                                                                           \
-  X(0x03, Mul, "Mul", binary, "d = a * b")                                                                           \
-  X(0x04, Div, "Div", binary, "d = a / b")                                                                           \
-  X(0x05, Power, "Power", binary, "d = a ** b")                                                                      \
-  X(0x06, Maximum, "Maximum", binary, "d = max(a, b)")                                                               \
-  X(0x07, Minimum, "Minimum", binary, "d = min(a, b)")                                                               \
-  X(0x08, Equal, "Compare", binary, "d = a == b")                                                                    \
-  X(0x09, NotEqual, "Compare", binary, "d = a != b")                                                                 \
-  X(0x0a, Less, "Compare", binary, "d = a < b")                                                                      \
-  X(0x0b, LessEqual, "Compare", binary, "d = a <= b")                                                                \
-  X(0x0c, Greater, "Compare", binary, "d = a > b")                                                                   \
-  X(0x0d, GreaterEqual, "Compare", binary, "d = a >= b")                                                             \
-  X(0x0e, LogicalAnd, "LogicalAnd", binary, "d = a and b")                                                           \
-  X(0x0f, LogicalOr, "LogicalOr", binary, "d = a or b")                                                              \
-  X(0x10, Neg, "Neg", unary, "d = -a")                                                                               \
-  X(0x11, Abs, "Abs", unary, "d = |a|")                                                                              \
-  X(0x12, Exp, "Exp", unary, "d = e ** a")                                                                           \
-  X(0x13, Log, "Log", unary, "d = ln a")                                                                             \
-  X(0x14, Sqrt, "Sqrt", unary, "d = a ** 0.5")                                                                       \
-  X(0x15, Rsqrt, "Rsqrt", unary, "d = 1 / sqrt(a)")                                                                  \
-  X(0x16, Reciprocal, "Reciprocal", unary, "d = 1 / a")                                                              \
-  X(0x17, Tanh, "Tanh", unary, "d = tanh a")                                                                         \
-  X(0x18, Erf, "Erf", unary, "d = erf a")                                                                            \
-  X(0x19, Sigmoid, "Sigmoid", unary, "d = 1 / (1 + e ** -a)")                                                        \
-  X(0x1a, Floor, "Floor", unary, "d = floor a")                                                                      \
-  X(0x1b, Ceil, "Ceil", unary, "d = ceil a")                                                                         \
-  X(0x1c, Round, "Round", unary, "d = a rounded, halves to even")                                                    \
-  X(0x1d, Trunc, "Trunc", unary, "d = a towards zero")                                                               \
-  X(0x1e, IsFinite, "IsFinite", unary, "d = a is finite")                                                            \
-  X(0x1f, LogicalNot, "LogicalNot", unary, "d = not a")                                                              \
-  X(0x20, Sin, "Sin", unary, "d = sin a")                                                                            \
-  X(0x21, Cos, "Cos", unary, "d = cos a")                                                                            \
-  X(0x22, Copy, "Copy", unary, "d = a")                                                                              \
-  X(0x23, Cast, "Cast", unary, "d = a in another dtype; the text has the dtype in the name")                         \
-  X(0x24, Log1p, "Log1p", unary, "d = ln(1 + a)")                                                                    \
-  X(0x25, Expm1, "Expm1", unary, "d = e ** a - 1")                                                                   \
-  X(0x26, Tan, "Tan", unary, "d = tan a")                                                                            \
-  X(0x27, Atan, "Atan", unary, "d = arctan a")                                                                       \
-  X(0x28, Select, "Select", select, "d = a ? b : c")                                                                 \
-  X(0x2a, Sign, "Sign", unary, "d = sign of a")                                                                      \
-  X(0x2b, IsNan, "IsNan", unary, "d = a is NaN")                                                                     \
-  X(0x2c, IsInf, "IsInf", unary, "d = a is infinite")                                                                \
-  X(0x2d, Fmod, "Fmod", binary, "d = a - b * trunc(a / b)")                                                          \
-  X(0x2e, Remainder, "Remainder", binary, "d = a - b * floor(a / b)")                                                \
-  X(0x2f, BitNot, "BitNot", unary, "d = ~a")                                                                         \
-  X(0x30, SumX, "SumX", unary, "d[r] = sum of a[r, :]")                                                              \
-  X(0x31, MaxX, "MaxX", unary, "d[r] = max of a[r, :]")                                                              \
-  X(0x32, MinX, "MinX", unary, "d[r] = min of a[r, :]")                                                              \
-  X(0x34, ProdX, "ProdX", unary, "d[r] = product of a[r, :]")                                                        \
-  X(0x38, MatMul, "MatMul", matmul, "d = rows of a product; a: its number; b: its left operand if that is the tile") \
-  X(0x39, Conv2D, "Conv2D", matmul, "the same of a convolution; a: its number")                                      \
-  X(0x3a, Conv2DWeight, "Conv2DWeight", matmul, "the same of the gradient of its weight")                            \
-  X(0x52, BitAnd, "BitAnd", binary, "d = a & b")                                                                     \
-  X(0x53, BitOr, "BitOr", binary, "d = a | b")                                                                       \
-  X(0x54, BitXor, "BitXor", binary, "d = a ^ b")                                                                     \
-  X(0x55, ShiftLeft, "ShiftLeft", binary, "d = a << b")                                                              \
-  X(0x56, ShiftRight, "ShiftRight", binary, "d = a >> b")                                                            \
-  X(0x80, LoadView, "load_view", unary, "d = a, read through the strides of global slot a")                          \
-  X(0x81, StoreView, "store_view", unary, "global slot d = a, when the tile is narrower than the rows in memory")    \
-  X(0x82, BroadcastX, "BroadcastX", unary, "d[r, :] = a[r]")                                                         \
-  X(0x83, BroadcastY, "BroadcastY", unary, "d[:, c] = a[c]")                                                         \
-  X(0x84, BroadcastS, "BroadcastS", unary, "d[:, :] = a")                                                            \
-  X(0x90, SumXJoin, "SumX_join", join, "partial sums of a long row, joined after the tiles; b: number of the join")  \
-  X(0x91, MaxXJoin, "MaxX_join", join, "the same for max")                                                           \
-  X(0x92, MinXJoin, "MinX_join", join, "the same for min")                                                           \
-  X(0x94, ProdXJoin, "ProdX_join", join, "the same for products")                                                    \
-  X(0x98, SumY, "SumY", join, "partial sums over a block of rows, joined after the tiles; b: number of the join")    \
-  X(0x99, MaxY, "MaxY", join, "the same for max")                                                                    \
-  X(0x9a, MinY, "MinY", join, "the same for min")                                                                    \
-  X(0x9c, ProdY, "ProdY", join, "the same for products")                                                             \
-  X(0xa0, HookStats, "hook_stats", hook, "statistics of a; b: number of the hook")                                   \
+#define DVM_TILE_ISA(X)                                                                                                            \
+  X(0x01, Add, "Add", binary, "d = a + b")                                                                                         \
+  X(0x02, Sub, "Sub", binary, "d = a - b")                                                                                         \
+  X(0x03, Mul, "Mul", binary, "d = a * b")                                                                                         \
+  X(0x04, Div, "Div", binary, "d = a / b")                                                                                         \
+  X(0x05, Power, "Power", binary, "d = a ** b")                                                                                    \
+  X(0x06, Maximum, "Maximum", binary, "d = max(a, b)")                                                                             \
+  X(0x07, Minimum, "Minimum", binary, "d = min(a, b)")                                                                             \
+  X(0x08, Equal, "Compare", binary, "d = a == b")                                                                                  \
+  X(0x09, NotEqual, "Compare", binary, "d = a != b")                                                                               \
+  X(0x0a, Less, "Compare", binary, "d = a < b")                                                                                    \
+  X(0x0b, LessEqual, "Compare", binary, "d = a <= b")                                                                              \
+  X(0x0c, Greater, "Compare", binary, "d = a > b")                                                                                 \
+  X(0x0d, GreaterEqual, "Compare", binary, "d = a >= b")                                                                           \
+  X(0x0e, LogicalAnd, "LogicalAnd", binary, "d = a and b")                                                                         \
+  X(0x0f, LogicalOr, "LogicalOr", binary, "d = a or b")                                                                            \
+  X(0x10, Neg, "Neg", unary, "d = -a")                                                                                             \
+  X(0x11, Abs, "Abs", unary, "d = |a|")                                                                                            \
+  X(0x12, Exp, "Exp", unary, "d = e ** a")                                                                                         \
+  X(0x13, Log, "Log", unary, "d = ln a")                                                                                           \
+  X(0x14, Sqrt, "Sqrt", unary, "d = a ** 0.5")                                                                                     \
+  X(0x15, Rsqrt, "Rsqrt", unary, "d = 1 / sqrt(a)")                                                                                \
+  X(0x16, Reciprocal, "Reciprocal", unary, "d = 1 / a")                                                                            \
+  X(0x17, Tanh, "Tanh", unary, "d = tanh a")                                                                                       \
+  X(0x18, Erf, "Erf", unary, "d = erf a")                                                                                          \
+  X(0x19, Sigmoid, "Sigmoid", unary, "d = 1 / (1 + e ** -a)")                                                                      \
+  X(0x1a, Floor, "Floor", unary, "d = floor a")                                                                                    \
+  X(0x1b, Ceil, "Ceil", unary, "d = ceil a")                                                                                       \
+  X(0x1c, Round, "Round", unary, "d = a rounded, halves to even")                                                                  \
+  X(0x1d, Trunc, "Trunc", unary, "d = a towards zero")                                                                             \
+  X(0x1e, IsFinite, "IsFinite", unary, "d = a is finite")                                                                          \
+  X(0x1f, LogicalNot, "LogicalNot", unary, "d = not a")                                                                            \
+  X(0x20, Sin, "Sin", unary, "d = sin a")                                                                                          \
+  X(0x21, Cos, "Cos", unary, "d = cos a")                                                                                          \
+  X(0x22, Copy, "Copy", unary, "d = a")                                                                                            \
+  X(0x23, Cast, "Cast", unary, "d = a in another dtype; the text has the dtype in the name")                                       \
+  X(0x24, Log1p, "Log1p", unary, "d = ln(1 + a)")                                                                                  \
+  X(0x25, Expm1, "Expm1", unary, "d = e ** a - 1")                                                                                 \
+  X(0x26, Tan, "Tan", unary, "d = tan a")                                                                                          \
+  X(0x27, Atan, "Atan", unary, "d = arctan a")                                                                                     \
+  X(0x28, Select, "Select", select, "d = a ? b : c")                                                                               \
+  X(0x2a, Sign, "Sign", unary, "d = sign of a")                                                                                    \
+  X(0x2b, IsNan, "IsNan", unary, "d = a is NaN")                                                                                   \
+  X(0x2c, IsInf, "IsInf", unary, "d = a is infinite")                                                                              \
+  X(0x2d, Fmod, "Fmod", binary, "d = a - b * trunc(a / b)")                                                                        \
+  X(0x2e, Remainder, "Remainder", binary, "d = a - b * floor(a / b)")                                                              \
+  X(0x2f, BitNot, "BitNot", unary, "d = ~a")                                                                                       \
+  X(0x30, SumX, "SumX", unary, "d[r] = sum of a[r, :]")                                                                            \
+  X(0x31, MaxX, "MaxX", unary, "d[r] = max of a[r, :]")                                                                            \
+  X(0x32, MinX, "MinX", unary, "d[r] = min of a[r, :]")                                                                            \
+  X(0x34, ProdX, "ProdX", unary, "d[r] = product of a[r, :]")                                                                      \
+  X(0x38, MatMul, "MatMul", matmul, "d = rows of a product; a: its number; b: its left operand if that is the tile")               \
+  X(0x39, Conv2D, "Conv2D", matmul, "the same of a convolution; a: its number")                                                    \
+  X(0x3a, Conv2DWeight, "Conv2DWeight", matmul, "the same of the gradient of its weight")                                          \
+  X(0x52, BitAnd, "BitAnd", binary, "d = a & b")                                                                                   \
+  X(0x53, BitOr, "BitOr", binary, "d = a | b")                                                                                     \
+  X(0x54, BitXor, "BitXor", binary, "d = a ^ b")                                                                                   \
+  X(0x55, ShiftLeft, "ShiftLeft", binary, "d = a << b")                                                                            \
+  X(0x56, ShiftRight, "ShiftRight", binary, "d = a >> b")                                                                          \
+  X(0x5f, Random, "Random", random, "d = random numbers by the elements' place in the space; b: instruction with seed and offset") \
+  X(0x80, LoadView, "load_view", unary, "d = a, read through the strides of global slot a")                                        \
+  X(0x81, StoreView, "store_view", unary, "global slot d = a, when the tile is narrower than the rows in memory")                  \
+  X(0x82, BroadcastX, "BroadcastX", unary, "d[r, :] = a[r]")                                                                       \
+  X(0x83, BroadcastY, "BroadcastY", unary, "d[:, c] = a[c]")                                                                       \
+  X(0x84, BroadcastS, "BroadcastS", unary, "d[:, :] = a")                                                                          \
+  X(0x90, SumXJoin, "SumX_join", join, "partial sums of a long row, joined after the tiles; b: number of the join")                \
+  X(0x91, MaxXJoin, "MaxX_join", join, "the same for max")                                                                         \
+  X(0x92, MinXJoin, "MinX_join", join, "the same for min")                                                                         \
+  X(0x94, ProdXJoin, "ProdX_join", join, "the same for products")                                                                  \
+  X(0x98, SumY, "SumY", join, "partial sums over a block of rows, joined after the tiles; b: number of the join")                  \
+  X(0x99, MaxY, "MaxY", join, "the same for max")                                                                                  \
+  X(0x9a, MinY, "MinY", join, "the same for min")                                                                                  \
+  X(0x9c, ProdY, "ProdY", join, "the same for products")                                                                           \
+  X(0xa0, HookStats, "hook_stats", hook, "statistics of a; b: number of the hook")                                                 \
   X(0xa1, HookCheck, "hook_check", hook, "NaN and Inf bits of a; b: number of the hook")
 
 enum class Tile : uint16_t {

@@ -63,6 +63,8 @@ using ReduceRow = void (*)(void* dst, const void* src, int64_t rows, int64_t col
 // acc[j] = acc[j] (op) src[i, j] for i = 0, 1, 2 ... in that order. The caller has put the identity (or an earlier partial) in acc.
 using ReduceCol = void (*)(void* acc, const void* src, int64_t rows, int64_t cols);
 using StatsOf = void (*)(Stats* out, const void* src, int64_t n);
+// Elements first .. first + n - 1 of the sequence that seed and offset name.
+using Random = void (*)(void* dst, uint64_t seed, uint64_t offset, int64_t first, int64_t n);
 // Bit 0: a NaN among the n elements; bit 1: an infinity.
 using CheckOf = int (*)(const void* src, int64_t n);
 // rows x cols elements of `item` bytes from any strides (bytes, 0 = broadcast) to a contiguous destination, and back.
@@ -88,6 +90,7 @@ struct Kernels {
   ReduceCol reduce_col[kOps][kDTypes];
   StatsOf stats[kDTypes];
   CheckOf check[kDTypes];
+  Random random[kDTypes];
   CopyIn copy_in;
   CopyOut copy_out;
   void (*fill)(void* dst, const void* value, int64_t n, int item);

@@ -5,6 +5,7 @@
 #include "kernels_gemm.h"
 #include "kernels_half.h"
 #include "kernels_move.h"
+#include "kernels_random.h"
 #include "kernels_reduce.h"
 #include "kernels_stats.h"
 #include "kernels_window.h"
@@ -195,6 +196,10 @@ constexpr void add_rest(Builder& b) {
   b.k.stats[int(DType::kU8)] = stats<uint8_t, double>;
   b.k.stats[int(DType::kI32)] = stats<int32_t, double>;
   b.k.stats[int(DType::kI64)] = stats<int64_t, double>;
+  b.k.random[int(DType::kF32)] = random_numbers<float>;
+  b.k.random[int(DType::kF64)] = random_numbers<double>;
+  b.k.random[int(DType::kI32)] = random_numbers<int32_t>;
+  b.k.random[int(DType::kI64)] = random_numbers<int64_t>;
   b.k.copy_in = copy_in;
   b.k.copy_out = copy_out;
   b.k.fill = fill;

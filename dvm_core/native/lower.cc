@@ -9,8 +9,8 @@ namespace {
 constexpr double kSimpleNs = 0.1, kCostlyNs = 0.6, kMemoryNs = 0.1, kMultiplyAddNs = 0.01;  // per element, one thread
 
 bool is_costly(Op op) {
-  return op == Op::kEXPM1 || op == Op::kTAN || op == Op::kATAN || op == Op::kFMOD || op == Op::kREMAINDER || op == Op::kPOW || op == Op::kDIV ||
-         (op >= Op::kEXP && op <= Op::kSIGMOID) || op == Op::kSIN || op == Op::kCOS || op == Op::kLOG1P;
+  return op == Op::kEXPM1 || op == Op::kTAN || op == Op::kATAN || op == Op::kFMOD || op == Op::kREMAINDER || op == Op::kRANDOM || op == Op::kPOW ||
+         op == Op::kDIV || (op >= Op::kEXP && op <= Op::kSIGMOID) || op == Op::kSIN || op == Op::kCOS || op == Op::kLOG1P;
 }
 
 Op partial_op(Op op) { return op == Op::kMEAN ? Op::kSUM : op; }
@@ -51,7 +51,9 @@ void Encoder::lower(int i, const Ref* refs) {
         break;
       }
       [[fallthrough]];  // over one element
-    default: lower_copy(i, refs[0], dst, span);
+    default:
+      if (in.op == Op::kRANDOM) lower_random(i, dst, span);
+      else lower_copy(i, refs[0], dst, span);
   }
   if (store_after_) {
     emit({.id = Tile::kStoreView, .span = span, .dtype = in.dtype, .dst = add_register(span, in.dtype, *store_after_), .a = dst, .instr = i});
@@ -85,6 +87,10 @@ int32_t Encoder::cast(int32_t reg, DType to, int32_t instr, int32_t into) {
   const int32_t dst = into >= 0 ? into : add_register(span, to);
   emit({.id = Tile::kCast, .span = span, .dtype = to, .from = from, .dst = dst, .a = reg, .instr = instr});
   return dst;
+}
+
+void Encoder::lower_random(int i, int32_t dst, Span span) {
+  emit({.id = Tile::kRandom, .span = span, .dtype = code_.instrs[i].dtype, .dst = dst, .number = i, .instr = i});
 }
 
 void Encoder::lower_copy(int i, const Ref& a, int32_t dst, Span span) {
