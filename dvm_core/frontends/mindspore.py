@@ -16,7 +16,20 @@ from mindspore import Tensor
 from .. import _core
 from ..errors import ArgumentError, Error, UnsupportedError, convert, where
 from . import capture as captures
-from . import custom, fallback, grad, mindspore_index, mindspore_nn, mindspore_ops, mindspore_shapes  # noqa: F401  (three fill the table)
+from . import (  # noqa: F401  (some only fill the table)
+    custom,
+    fallback,
+    grad,
+    mindspore_activations,
+    mindspore_index,
+    mindspore_nn,
+    mindspore_norm,
+    mindspore_ops,
+    mindspore_optimizers,
+    mindspore_recurrent,
+    mindspore_shapes,
+    mindspore_windows,
+)
 from . import mindspore_compat as compat
 from .emit import COMPUTED, F32, FLOATS, is_view
 from .lowering import LOWER, Unlowerable, Whole

@@ -1,13 +1,12 @@
-"""Lowerings of the ops networks are made of: matmul and dense layers, activations, softmax, normalization, losses, dropout."""
+"""Lowerings of the ops networks are made of: matmul and dense layers, softmax, normalization, losses, dropout."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from .emit import FLOATS
-from .lowering import Unlowerable, lowers, normal_axes, normal_axis, unify
-from .mindspore_ops import extremum
+from .lowering import Unlowerable, lowers, normal_axes, unify
+from .mindspore_activations import softplus
 
 # ---- matmul --------------------------------------------------------------------------------------------------------------------------
 
@@ -68,84 +67,6 @@ def _addmm(c: Any, base: Any, a: Any, b: Any, beta: float = 1, alpha: float = 1)
     product, addend = matmul(c, c.value(a), c.value(b)), c.value(base)
     product = product if alpha == 1 else c.mul(product, float(alpha))
     return c.add(addend if beta == 1 else c.mul(addend, float(beta)), product)
-
-
-# ---- activations ---------------------------------------------------------------------------------------------------------------------
-
-@lowers("ReLU")
-def _relu(c: Any, x: Any) -> int:
-    return c.maximum(0.0, c.value(x))  # in this order: the gradient at 0 is 0
-
-
-GELU_K, GELU_M = math.sqrt(2 / math.pi), 0.044715
-
-
-def _gelu_tanh(c: Any, x: int) -> int:
-    cube = c.mul(c.mul(x, x), x)
-    t = c.tanh(c.mul(c.add(x, c.mul(cube, GELU_M)), GELU_K))
-    return c.group("gelu_tanh", c.mul(c.mul(x, 0.5), c.add(t, 1.0)), (x,), (GELU_K, GELU_M), (t,))
-
-
-@lowers("GeLU")
-def _gelu(c: Any, x: Any) -> int:
-    return _gelu_tanh(c, c.value(x))
-
-
-@lowers("GeluExt")
-def _gelu_ext(c: Any, x: Any, approximate: Any = 0) -> int:
-    value = c.value(x)
-    if approximate in (1, "tanh"):
-        return _gelu_tanh(c, value)
-    return c.mul(c.mul(value, 0.5), c.add(c.erf(c.mul(value, math.sqrt(0.5))), 1.0))
-
-
-@lowers("SiLU")
-def _silu(c: Any, x: Any) -> int:
-    value = c.value(x)
-    return c.mul(value, c.sigmoid(value))
-
-
-
-@lowers("ReLU6")
-def _relu6(c: Any, x: Any) -> int:
-    return c.minimum(c.maximum(0.0, c.value(x)), 6.0)
-
-
-@lowers("Hardtanh")
-def _hardtanh(c: Any, x: Any, low: float = -1, high: float = 1) -> int:
-    return extremum(c, "MINIMUM", extremum(c, "MAXIMUM", c.value(x), float(low)), float(high))
-
-
-@lowers("LeakyReLUExt")
-def _leaky_relu(c: Any, x: Any, slope: float = 0.01) -> int:
-    value = c.value(x)
-    return c.select(c.greater(value, 0.0), value, c.mul(value, float(slope)))
-
-
-@lowers("Elu", "EluExt")
-def _elu(c: Any, x: Any, alpha: float = 1.0) -> int:
-    value = c.value(x)
-    below = c.mul(c.sub(c.exp(c.minimum(value, 0.0)), 1.0), float(alpha))
-    return c.select(c.greater(value, 0.0), value, below)
-
-
-def _softplus(c: Any, value: int) -> int:  # ln(1 + e^x) without overflow
-    soft = c.add(c.maximum(0.0, value), c.log(c.add(c.exp(c.neg(c.abs(value))), 1.0)))
-    return c.group("softplus", soft, (value,))  # the chain's own rules are wrong at 0, where both parts have a kink
-
-
-@lowers("Softplus")
-def _softplus_op(c: Any, x: Any) -> int:
-    return _softplus(c, c.value(x))
-
-
-@lowers("SoftplusExt")
-def _softplus_ext(c: Any, x: Any, beta: float = 1, threshold: float = 20) -> int:
-    value = c.value(x)
-    scaled = value if beta == 1 else c.mul(value, float(beta))
-    smooth = c.div(_softplus(c, scaled), float(beta))
-    return c.select(c.greater(scaled, float(threshold)), value, smooth)
-
 
 
 # ---- softmax and losses --------------------------------------------------------------------------------------------------------------
@@ -229,7 +150,7 @@ def _nll_loss(c: Any, scores: Any, labels: Any, weight: Any, reduction: Any = "m
 def _bce_with_logits(c: Any, logits: Any, target: Any, weight: Any = None, positive: Any = None, reduction: Any = 1) -> int:
     x, y = c.value(logits), c.value(target)
     # (1 - y) x + q softplus(-x), q = 1 + (p - 1) y
-    soft = _softplus(c, c.neg(x))
+    soft = softplus(c, c.neg(x))
     if positive is not None:
         soft = c.mul(c.add(c.mul(c.sub(c.value(positive), 1.0), y), 1.0), soft)
     loss = c.add(c.mul(c.sub(1.0, y), x), soft)
@@ -255,53 +176,6 @@ def _mse_loss(c: Any, a: Any, b: Any, reduction: Any = 1) -> int:
 @lowers("L1LossExt")
 def _l1_loss(c: Any, a: Any, b: Any, reduction: Any = 1) -> int:
     return _reduced(c, c.abs(c.sub(*unify(c, c.value(a), c.value(b)))), reduction)
-
-
-# ---- normalization -------------------------------------------------------------------------------------------------------------------
-
-def _normalize(c: Any, value: int, scale: int, shift: int, axes: tuple[int, ...], epsilon: float) -> tuple[int, int, int, int]:
-    # (result, mean, variance, 1 / deviation)
-    mean = c.mean(value, axes, True)
-    centred = c.sub(value, mean)
-    variance = c.mean(c.mul(centred, centred), axes, True)
-    inverse = c.rsqrt(c.add(variance, epsilon))
-    result = normal = c.mul(centred, inverse)
-    if scale >= 0:
-        result = c.mul(result, scale)
-    if shift >= 0:
-        result = c.add(result, shift)
-    if result == normal:
-        result = c.copy(normal)  # the group's result is its own, also without scale and shift
-    return c.group("layer_norm", result, (value, scale, shift), axes, (normal, inverse)), mean, variance, inverse
-
-
-@lowers("LayerNorm")
-def _layer_norm(c: Any, x: Any, scale: Any, shift: Any, begin: int = 1, begin_params: int = 1, epsilon: float = 1e-7) -> tuple[int, ...]:
-    value = c.value(x)
-    rank = len(c.shape(value))
-    axes = tuple(range(normal_axis(begin, rank), rank))
-    if c.shape(c.value(scale)) != tuple(c.shape(value)[axis] for axis in axes):
-        raise Unlowerable
-    return _normalize(c, value, c.value(scale), c.value(shift), axes, float(epsilon))[:3]
-
-
-@lowers("LayerNormExt")
-def _layer_norm_ext(c: Any, x: Any, normal_shape: Sequence[int], scale: Any = None, shift: Any = None,
-                    epsilon: float = 1e-5) -> tuple[int, ...]:
-    value = c.value(x)
-    rank = len(c.shape(value))
-    axes = tuple(range(rank - len(normal_shape), rank))
-    factor, addend = (-1 if t is None else c.value(t) for t in (scale, shift))
-    result, mean, _, inverse = _normalize(c, value, factor, addend, axes, float(epsilon))
-    return result, mean, inverse
-
-
-@lowers("RmsNorm")
-def _rms_norm(c: Any, x: Any, scale: Any, epsilon: float = 1e-6) -> tuple[int, int]:
-    value, factor = c.value(x), c.value(scale)
-    rank, inner = len(c.shape(value)), len(c.shape(factor))
-    inverse = c.rsqrt(c.add(c.mean(c.mul(value, value), range(rank - inner, rank), True), float(epsilon)))
-    return c.mul(c.mul(value, inverse), factor), inverse
 
 
 # ---- dropout -------------------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .emit import CODE, I64, Emitter
+from .windows import transposed
 
 
 @dataclass(slots=True)
@@ -126,33 +127,6 @@ def _matmul_b(e: Emitter, g: int, n: Node) -> int:
     return e.matmul(g, n.a, True, transpose_a) if transpose_b else e.matmul(n.a, g, not transpose_a, False)
 
 
-def _turned(e: Emitter, weight: int, groups: int) -> int:
-    # The weight as seen from the result: taps in reverse, input and output channels of each group exchanged.
-    out, inner, *taps = e.shape(weight)
-    if groups == 1:
-        turned = e.transpose(weight, (1, 0, 2, 3))
-    else:
-        turned = e.transpose(e.reshape(weight, (groups, out // groups, inner, *taps)), (0, 2, 1, 3, 4))
-        turned = e.reshape(turned, (groups * inner, out // groups, *taps))
-    if taps == [1, 1]:
-        return turned
-    reverse = tuple(v for extent in taps for v in ((extent - 1, -1) if extent > 1 else (0, 1)))
-    return e.slice(turned, (0, 1, 0, 1, *reverse), e.shape(turned))
-
-
-def _conv_image(e: Emitter, g: int, weight: int, attrs: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    # A convolution again: strides and gaps change places.
-    stride, before, dilation, gap, groups = attrs[:2], attrs[2:4], attrs[4:6], attrs[6:8], attrs[8]
-    out, taps = e.shape(g), e.shape(weight)[2:]
-    turned = _turned(e, weight, groups)
-    reached = all((extent - 1) * step < had for extent, step, had in zip(out[2:], stride, shape[2:], strict=True))
-    if taps == (1, 1) == gap and before == (0, 0) and stride != (1, 1) and min(out[2:]) > 0 and reached:  # most positions get nothing
-        part = e.conv2d(g, turned, (1, 1, 0, 0, 1, 1, 1, 1, groups), (*shape[:2], *out[2:]))
-        return e.unslice(part, (0, 1, 0, 1, 0, stride[0], 0, stride[1]), shape)
-    back = tuple((extent - 1) * d - b for extent, d, b in zip(taps, dilation, before, strict=True))
-    return e.conv2d(g, turned, (*gap, *back, *dilation, *stride, groups), shape)
-
-
 def _max_pool(e: Emitter, g: int, n: Node) -> int:
     return e.pool("MAX_POOL2D_GRAD", (n.a, g), n.attrs, e.shape(n.a))
 
@@ -207,9 +181,9 @@ _TABLE: dict[str, Rule] = {
     "MIN": (_extreme,),
     "PROD": (_product,),
     "MATMUL": (_matmul_a, _matmul_b),
-    "CONV2D": (lambda e, g, n: _conv_image(e, g, n.b, n.attrs, e.shape(n.a)),
+    "CONV2D": (lambda e, g, n: transposed(e, g, n.b, n.attrs, e.shape(n.a)),
                lambda e, g, n: e.conv2d_weight(n.a, g, n.attrs, e.shape(n.b))),
-    "CONV2D_WEIGHT": (lambda e, g, n: _conv_image(e, n.b, g, n.attrs, e.shape(n.a)),
+    "CONV2D_WEIGHT": (lambda e, g, n: transposed(e, n.b, g, n.attrs, e.shape(n.a)),
                       lambda e, g, n: e.conv2d(n.a, g, n.attrs, e.shape(n.b))),
     "MAX_POOL2D": (lambda e, g, n: _max_pool(e, g, n) if len(n.operands) == 1 else None, lambda e, g, n: _max_pool(e, g, n)),
     "MAX_POOL2D_GRAD": (None, lambda e, g, n: e.pool("MAX_POOL2D", (n.a, g), n.attrs, e.shape(n.b))),

@@ -16,7 +16,7 @@ def _seen(x, axis, out, tap, stride, before, dilation, gap, empty):
     return np.where(there.reshape([-1 if i == axis else 1 for i in range(x.ndim)]), taken, empty)
 
 
-def _through(x, out, ty, tx, stride, before, dilation, gap=(1, 1), empty=0.0):
+def through(x, out, ty, tx, stride, before, dilation, gap=(1, 1), empty=0.0):
     x = _seen(x, 2, out[0], ty, stride[0], before[0], dilation[0], gap[0], empty)
     return _seen(x, 3, out[1], tx, stride[1], before[1], dilation[1], gap[1], empty)
 
@@ -33,7 +33,7 @@ def _conv2d(s, x, w):
     out = np.zeros((n, groups, o // groups, *s.shape[2:]))
     for ty in range(taps_y):
         for tx in range(taps_x):
-            seen = _through(x, s.shape[2:], ty, tx, *window).reshape(n, groups, inner, *s.shape[2:])
+            seen = through(x, s.shape[2:], ty, tx, *window).reshape(n, groups, inner, *s.shape[2:])
             out += np.einsum("ngcyx,goc->ngoyx", seen, w[:, :, ty, tx].reshape(groups, o // groups, inner))
     return out.reshape(s.shape)
 
@@ -44,7 +44,7 @@ def _conv2d_weight(s, x, g):
     out = np.zeros(s.shape)
     for ty in range(s.shape[2]):
         for tx in range(s.shape[3]):
-            seen = _through(x, g.shape[2:], ty, tx, *window).reshape(n, groups, s.shape[1], *g.shape[2:])
+            seen = through(x, g.shape[2:], ty, tx, *window).reshape(n, groups, s.shape[1], *g.shape[2:])
             part = np.einsum("ngcyx,ngoyx->goc", seen, g.reshape(n, groups, o // groups, *g.shape[2:]))
             out[:, :, ty, tx] = part.reshape(o, s.shape[1])
     return out
@@ -66,7 +66,7 @@ def _max_pool(s, x, other=None):
         return out
     out = np.full(s.shape, -np.inf)
     for ty, tx in _taps(s):
-        out = np.maximum(out, _through(x, s.shape[2:], ty, tx, *(s.attrs[i:i + 2] for i in (2, 4, 6)), empty=-np.inf))
+        out = np.maximum(out, through(x, s.shape[2:], ty, tx, *(s.attrs[i:i + 2] for i in (2, 4, 6)), empty=-np.inf))
     return out
 
 
@@ -109,7 +109,7 @@ def _divisors(s, image, out):
 
 
 def _avg_pool(s, x):
-    total = sum((_through(x, s.shape[2:], ty, tx, s.attrs[2:4], s.attrs[4:6], (1, 1)) for ty, tx in _taps(s)), np.zeros(s.shape))
+    total = sum((through(x, s.shape[2:], ty, tx, s.attrs[2:4], s.attrs[4:6], (1, 1)) for ty, tx in _taps(s)), np.zeros(s.shape))
     return total / _divisors(s, x.shape[2:], s.shape[2:])
 
 

@@ -1,0 +1,116 @@
+"""Lowerings of the optimizers' updates, for an optimizer that is called inside a captured function.
+
+Parameters and states stand for their new values from then on; numbers (rates, betas) are immediates wherever they are known.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .emit import F32, F64
+from .lowering import Unlowerable, lowers
+
+_PYTHON: dict[str, Callable[[float, float], float]] = {"sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
+
+
+def _number(c: Any, tensor: Any) -> Any:
+    """A rate or factor: a float if it is known, else a value of rank 0."""
+    number = c.operand(tensor)
+    if number.__class__ is not int:
+        return float(number)
+    return c.reshape(number, ()) if c.shape(number) else number
+
+
+def _of(c: Any, name: str, a: Any, b: Any) -> Any:
+    if isinstance(a, float) and isinstance(b, float):
+        return _PYTHON[name](a, b)
+    return getattr(c, name)(a, b)
+
+
+def _root(c: Any, a: Any) -> Any:
+    return math.sqrt(a) if isinstance(a, float) else c.sqrt(a)
+
+
+def _state(c: Any, tensor: Any) -> int:
+    value = c.value(tensor)
+    if c.dtype(value) not in (F32, F64):
+        raise Unlowerable
+    return value
+
+
+def _moved(c: Any, state: int, rate: Any, towards: int) -> int:
+    """rate * state + (1 - rate) * towards"""
+    return c.add(c.mul(state, rate), c.mul(towards, _of(c, "sub", 1.0, rate)))
+
+
+@lowers("ApplyMomentum")
+def _momentum(c: Any, variable: Any, velocity: Any, rate: Any, gradient: Any, momentum: Any) -> Any:
+    attrs = c.primitive.attrs
+    if attrs.get("gradient_scale", 1.0) != 1.0:
+        raise Unlowerable
+    g, by, lr = c.value(gradient), _number(c, momentum), _number(c, rate)
+    speed = c.add(c.mul(_state(c, velocity), by), g)
+    step = c.add(g, c.mul(speed, by)) if attrs["use_nesterov"] else speed
+    new = c.sub(_state(c, variable), c.mul(step, lr))
+    c.replace(velocity, speed, "ApplyMomentum")
+    c.replace(variable, new, "ApplyMomentum")
+    return variable
+
+
+@lowers("SGD")
+def _sgd(c: Any, variable: Any, gradient: Any, rate: Any, velocity: Any, momentum: Any, fresh: Any) -> Any:
+    attrs = c.primitive.attrs
+    value, g, lr, by = _state(c, variable), c.value(gradient), _number(c, rate), _number(c, momentum)
+    if attrs["weight_decay"]:
+        g = c.add(g, c.mul(value, float(attrs["weight_decay"])))
+    step = g
+    if by != 0.0:  # the first gradient is the velocity as it is
+        first = c.greater(_state(c, fresh), 0.0)
+        speed = c.add(c.mul(_state(c, velocity), by), c.mul(g, 1.0 - float(attrs["dampening"])))
+        speed = c.select(first, g, speed)
+        step = c.add(g, c.mul(speed, by)) if attrs["nesterov"] else speed
+        c.replace(velocity, speed, "SGD")
+        c.replace(fresh, c.full(0.0, c.shape(value), c.dtype(value)), "SGD")
+    c.replace(variable, c.sub(value, c.mul(step, lr)), "SGD")
+    return variable
+
+
+@lowers("Adam")
+def _adam(c: Any, variable: Any, first: Any, second: Any, power_1: Any, power_2: Any, rate: Any, beta_1: Any, beta_2: Any, epsilon: Any,
+          gradient: Any) -> tuple[Any, Any, Any]:
+    g, b1, b2 = c.value(gradient), _number(c, beta_1), _number(c, beta_2)
+    m = _moved(c, _state(c, first), b1, g)
+    v = _moved(c, _state(c, second), b2, c.mul(g, g))
+    left_1, left_2 = (_of(c, "sub", 1.0, _number(c, power)) for power in (power_1, power_2))
+    lr = _of(c, "div", _of(c, "mul", _number(c, rate), _root(c, left_2)), left_1)
+    step = _moved(c, m, b1, g) if c.primitive.attrs["use_nesterov"] else m
+    new = c.sub(_state(c, variable), c.div(c.mul(step, lr), c.add(c.sqrt(v), _number(c, epsilon))))
+    for tensor, value in ((first, m), (second, v), (variable, new)):
+        c.replace(tensor, value, "Adam")
+    return variable, first, second
+
+
+@lowers("AdamWeightDecay")
+def _adam_weight_decay(c: Any, variable: Any, first: Any, second: Any, rate: Any, beta_1: Any, beta_2: Any, epsilon: Any, decay: Any,
+                       gradient: Any, *_: Any) -> tuple[Any, Any, Any]:
+    g, value, weight = c.value(gradient), _state(c, variable), _number(c, decay)
+    m = _moved(c, _state(c, first), _number(c, beta_1), g)
+    v = _moved(c, _state(c, second), _number(c, beta_2), c.mul(g, g))
+    step = c.div(m, c.add(c.sqrt(v), _number(c, epsilon)))
+    if weight != 0.0:
+        step = c.add(step, c.mul(value, weight))
+    new = c.sub(value, c.mul(step, _number(c, rate)))
+    for tensor, result in ((first, m), (second, v), (variable, new)):
+        c.replace(tensor, result, "AdamWeightDecay")
+    return variable, first, second
+
+
+@lowers("AddN")
+def _add_n(c: Any, tensors: Any) -> int:
+    values = [c.value(tensor) for tensor in tensors]
+    total = values[0]
+    for value in values[1:]:
+        total = c.add(total, value)
+    return total if len(values) > 1 else c.copy(total)
