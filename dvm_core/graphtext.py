@@ -18,6 +18,7 @@ _DUMP_NAMES = {
     "MIN": "Reduce",
     "MEAN": "Reduce",
     "GATHER": "GatherLoad",
+    "GATHER_ELEMENTS": "GatherLoad",
     "FULL": "BroadcastS",
     "IS_FINITE": "IsFinite",
     "ONE_HOT": "OneHot",
@@ -75,7 +76,7 @@ def _name(item: Instruction) -> str:
         "MatMul": lambda: [f"trans_a={item.attrs[0]}", f"trans_b={item.attrs[1]}"],
         "BroadcastS": lambda: [f"{item.imms[0]}"],
         "Concat": lambda: [f"dim={item.attrs[0]}"],
-        "GatherLoad": lambda: [f"axis={item.attrs[0]}"],
+        "GatherLoad": lambda: [f"axis={item.attrs[0]}", f"gather_mode={int(opcode == 'GATHER')}"],
         "OneHot": lambda: [f"depth={item.attrs[0]}", f"on={item.imms[0]}", f"off={item.imms[1]}"],
     }.get(name, lambda: scalar)()
     return f"{name}<{', '.join(attributes)}>" if attributes else name

@@ -8,12 +8,14 @@ t.run_check()
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 # By its own name, also where this module is served as `dvm.tester`: there must be one class of each kernel object.
+from dvm_core.devices import ranks
 from dvm_core.dtypes import bfloat16, float32, of
 from dvm_core.frontends.builder import Kernel, NDObject
 from dvm_core.frontends.builder_kinds import PASSES
@@ -50,7 +52,7 @@ class Tester(Kernel):
 
     def part(self, node: NDObject, array: np.ndarray, offset: int = 0) -> NDObject:
         """Binds an array to what view_load, slice_load, gather_load ... gave, and gives it back."""
-        source = node if node.op == "ViewLoad" else node.operands[0]
+        source = node.operands[0] if node.operands else node
         self.input(node, given(array, source.dtype_), offset)
         return node
 
@@ -125,3 +127,23 @@ def bf16_random_normal(shape: Sequence[int] | int, mean: float = 0.0, std: float
     """The numbers in bfloat16 (uint16), and exactly these in float32."""
     bits = Kernel.convert_to_bf16(fast_random_normal(shape, float32, mean, std, seed))
     return bits, Kernel.convert_from_bf16(bits)
+
+
+class CommScope:
+    """`with CommScope(size) as comm:` runs its block on every rank; `comm.rank` says which. An exception on one is an error of all."""
+
+    def __init__(self, size: int = 2) -> None:
+        self.size = size
+        self.rank = 0
+
+    def __enter__(self) -> CommScope:
+        self.rank = ranks.fork(self.size)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if self.rank and error is not None:
+            traceback.print_exception(error)
+        ranks.join(int(error is not None))
+
+
+HcclScope = CommScope

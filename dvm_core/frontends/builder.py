@@ -205,7 +205,7 @@ def _check_static(kobj: Kernel) -> None:
     nodes = kobj._reached()
     loads = [node for node in nodes if node.op == "Load"]
     arrays = {node.id: np.broadcast_to(np.zeros((), node.dtype_.numpy), node.dims or ()) for node in loads}
-    Lowering(kobj.name, arrays).run(nodes)
+    Lowering(kobj.name, arrays, dry=True).run(nodes)
 
 
 def _name_values(function: Callable[..., Any], nodes: Iterable[NDObject]) -> None:

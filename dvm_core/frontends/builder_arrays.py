@@ -41,8 +41,9 @@ class Arrays(Ends):
             fits = len(declared) == array.ndim and all(want < 0 or want == dim for want, dim in zip(declared, array.shape, strict=True))
             if not fits:
                 raise fail(ShapeError, f"declared {list(declared)}, called with {list(array.shape)}", load.place, load, op=load.op)
-        if load.op == "ViewLoad" or not array.dtype.isnative or any(step % array.itemsize for step in array.strides):
-            array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+        plain = array.dtype.isnative and array.flags.aligned and not any(step % array.itemsize for step in array.strides)
+        if load.op == "ViewLoad" or not plain:
+            array = np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
         return array
 
     def _check_symbols(self) -> None:
@@ -69,7 +70,7 @@ class Arrays(Ends):
             array = _core.empty(shape, store.dtype_.code)
             if target is None:
                 result = array
-            elif target.flags.c_contiguous and target.dtype.isnative and not self._reads(target):
+            elif target.flags.c_contiguous and target.dtype.isnative and target.flags.aligned:
                 array = target
             else:
                 finish.append(lambda to=target, source=array: np.copyto(to, source))  # type: ignore[misc]
@@ -100,9 +101,6 @@ class Arrays(Ends):
                 op=store.op,
             )
         return target, base
-
-    def _reads(self, target: np.ndarray) -> bool:
-        return any(np.may_share_memory(target, array) for array in self._arrays.values())
 
 
 def strided(base: np.ndarray | None, shape: tuple[int, ...], stride: tuple[int, ...], store: NDObject) -> np.ndarray:

@@ -48,15 +48,17 @@ class Ends(Shaped):
             )
         return self._shaped("StridedSliceLoad", self.load(shape, dtype), start=numbers(start), end=numbers(end))
 
-    def gather_load(self, shape: Any, index: NDObject, dtype: Any, axis: int = 0, gather_mode: int = 1) -> NDObject:
-        """Whole slices of an input, chosen by an index (gather mode 1)."""
-        if gather_mode != 1:
-            self._missing("gather mode 0 (element gather)")
-        source = self.load(shape, dtype)
-        return self._node("GatherLoad", (source, tensor_of(index, "GatherLoad")), source.dtype_, _core.user_place(), axis=axis)
+    def gather_load(self, shape: Any, index: NDObject, dtype: Any, axis: int = 0, gather_mode: int = 0) -> NDObject:
+        """Parts of an input chosen by an index along an axis: elements (mode 0; the index has the input's rank) or whole slices (1)."""
+        if gather_mode not in (0, 1):
+            text = f"gather_mode is 0 (elements) or 1 (slices), got {gather_mode!r}"
+            raise fail(ArgumentError, text, _core.user_place(), op="GatherLoad")
+        operands = (self.load(shape, dtype), tensor_of(index, "GatherLoad"))
+        return self._node("GatherLoad", operands, operands[0].dtype_, _core.user_place(), axis=axis, gather_mode=gather_mode)
 
     def multi_load(self, shape: Any, dtype: Any) -> NDObject:
-        return self._missing("communication between devices (multi_load)")
+        """An input of which every rank has its own, for reducescatter."""
+        return self.load(shape, dtype)
 
     def scalar(self, dtype: Any = None) -> ScalarRef:
         """A number given at each run."""

@@ -14,6 +14,7 @@ from ..devices import Device
 from ..errors import ArgumentError, Error, UnknownNameError, convert, native
 from . import builder_text, capture, reloadable
 from .builder_arrays import Arrays, reach
+from .builder_comm import Collectives
 from .builder_custom import Custom
 from .builder_hints import Hints
 from .builder_kinds import RUN_TYPES, kind_of, passes_of
@@ -39,7 +40,7 @@ class KernelCapture(capture.Capture):
         return None  # a body's NDObjects belong to the build, not to a run
 
 
-class Kernel(Elementwise, Arrays, Hints, Custom):
+class Kernel(Elementwise, Arrays, Hints, Custom, Collectives):
     """A kernel builder. kind: vector, cube, mix, split, eager ... with flags after a colon: all are fused the same way here.
 
     Loads and stores are declared, ops build the graph, `input` binds arrays, `run` computes, `output` gives results. run_type "das" and
@@ -70,7 +71,7 @@ class Kernel(Elementwise, Arrays, Hints, Custom):
         self._symbolic: list[NDObject] = []  # loads with open extents that have a number
         self._results: dict[int, np.ndarray] = {}
         self.launch: Any = None
-        self._launched = 0  # launches of its program, when it was ours
+        self._launched: list[tuple[Any, int]] = []  # programs of the last run, and how many launches each had had after it
         self._coded = self._drying = False
 
     # ---- runs --------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ class Kernel(Elementwise, Arrays, Hints, Custom):
         if unbound:
             raise fail(ArgumentError, f"{len(unbound)} loads have no array: bind them with input(...)", unbound[0].place, op="run")
         self._check_symbols()
-        lowering = Lowering(self.name, self._arrays)
+        lowering = Lowering(self.name, self._arrays, self._drying)
         lowering.graph.step = reloadable.step()
         recording = KernelCapture(lowering.graph, self.name, lowering.graph.step)
         capture.push(recording)
@@ -138,8 +139,10 @@ class Kernel(Elementwise, Arrays, Hints, Custom):
                 before()
             outputs, kept = self._allocate(lowering)
             try:
-                self.launch = lowering.graph.flush(outputs=[(value, array.ctypes.data) for value, array in outputs]) or self.launch
-                self._launched = self.launch.program.launches if self.launch is not None else 0
+                last = lowering.graph.flush(outputs=[(value, array.ctypes.data) for value, array in outputs])
+                launches = [launch for launch in (*lowering.launches, last) if launch is not None]
+                self.launch = launches[-1] if launches else self.launch
+                self._launched = [(launch.program, launch.program.launches) for launch in launches]
             except _core.Error as error:
                 raise self._explained(error) from None
         finally:
@@ -196,12 +199,12 @@ class Kernel(Elementwise, Arrays, Hints, Custom):
             f"{found.message}\nin kernel {self.name}:\n{builder_text.graph(self)}", op=found.op, file=found.file, line=found.line
         )
 
-    def _code(self) -> Any:
-        # The program, with our code in it: kernels that were built by the same lines share one, and the last launch's shapes. None if all
-        # results are empty.
-        if self.launch is None or self.launch.program.launches != self._launched:
+    def _code(self) -> list[Any]:
+        # The programs, with our code in them: kernels that were built by the same lines share one, and the last launch's shapes. None if
+        # all results are empty.
+        if self.launch is None or any(program.launches != count for program, count in self._launched):
             self._dry()
-        return self.program()
+        return [program for program, _ in self._launched]
 
     def _dry(self) -> None:
         loads = [node for node in self._reached() if node.op in _LOADS and node.id not in self._arrays]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .. import _core
 from ..dtypes import float32
-from ..errors import ArgumentError, ShapeError, convert
+from ..errors import ShapeError, convert
 from ..msbc.layout import CODES as OP
+from . import builder_moves as moves
 from .builder_objects import NDObject, fail, now
 from .builder_rules import encode_now
 
@@ -48,20 +50,38 @@ ELEMENTWISE = {
 class Lowering:
     """One call of a kernel: its graph, and the value id of every node lowered so far."""
 
-    def __init__(self, name: str, arrays: dict[int, np.ndarray]) -> None:
+    def __init__(self, name: str, arrays: dict[int, np.ndarray], dry: bool = False) -> None:
         self.graph = _core.Graph(name)
         self.arrays = arrays  # by the load's node id
+        self.dry = dry  # nobody sees the results: nothing is exchanged with other ranks
         self.values: dict[int, int] = {}
+        self.stored: set[int] = set()  # node ids of stores
+        self.launches: list[Any] = []  # of what was run before an exchange
 
     def run(self, nodes: list[NDObject]) -> None:
-        """Records nodes in order; afterwards each knows its shape."""
-        for node in nodes:
+        """Records nodes in order; afterwards each knows its shape. What comes before an exchange with other ranks is run there."""
+        for number, node in enumerate(nodes):
             try:
-                value = RULES[node.op](self, node)
+                if "exchange" in node.attrs:
+                    value = self._exchange(node, nodes[number:])
+                else:
+                    value = RULES[node.op](self, node)
             except _core.Error as error:
                 raise convert(error, op=node.op, place=node.place) from None
             self.values[node.id] = value
+            if node.op in ("Store", "ViewStore"):
+                self.stored.add(node.id)
             node.dims = tuple(self.graph.shape(value))
+
+    def _exchange(self, node: NDObject, later: list[NDObject]) -> int:
+        # Kept: what is read later, and what was stored, which goes to its memory when everything is done.
+        wanted = {item.id for other in later for item in other.operands if isinstance(item, NDObject)}
+        keep = {value for number, value in self.values.items() if number in wanted or number in self.stored}
+        launch = self.graph.flush(keep=sorted(value for value in keep if self.graph.opcode(value)))
+        self.launches += [launch] if launch is not None else []
+        source = self.graph.array(self.value(node.operands[0]))
+        result = node.attrs["exchange"](source, self.dry)
+        return self.graph.input(result.ctypes.data, result.shape, node.dtype_.code, None, result)
 
     def op(
         self,
@@ -126,113 +146,10 @@ def _full_like(run: Lowering, node: NDObject) -> int:
     return run.op(node, "FULL", (), shape=run.shape(node.operands[0]), imms=(node.attrs["value"],))
 
 
-def _broadcast(run: Lowering, node: NDObject) -> int:
-    source = run.shape(node.operands[0])
-    wanted = list(now(node.attrs["shape"]))
-    for i in range(1, len(wanted) + 1):
-        if wanted[-i] == -1:
-            wanted[-i] = source[-i] if i <= len(source) else 1
-    return run.op(node, "BROADCAST", (run.value(node.operands[0]),), shape=tuple(wanted))
-
-
-def _reshape(run: Lowering, node: NDObject) -> int:
-    source, wanted = run.shape(node.operands[0]), list(now(node.attrs["shape"]))
-    size = int(np.prod(source, dtype=np.int64))
-    if wanted.count(-1) == 1:
-        rest = int(np.prod([dim for dim in wanted if dim != -1], dtype=np.int64))
-        if rest and size % rest == 0:
-            wanted[wanted.index(-1)] = size // rest
-    if any(dim < 0 for dim in wanted) or int(np.prod(wanted, dtype=np.int64)) != size:
-        raise fail(
-            ShapeError,
-            f"{size} elements {list(source)} do not make {list(now(node.attrs['shape']))}",
-            node.place,
-            node.operands[0],
-            op="Reshape",
-        )
-    return run.op(node, "RESHAPE", (run.value(node.operands[0]),), shape=tuple(wanted))
-
-
-def _permute(run: Lowering, node: NDObject) -> int:
-    rank = len(run.shape(node.operands[0]))
-    dims = tuple(_axis(dim, rank, node) for dim in now(node.attrs["dims"]))
-    return run.op(node, "TRANSPOSE", (run.value(node.operands[0]),), dims)
-
-
-def _slice(run: Lowering, node: NDObject) -> int:
-    source = run.shape(node.operands[0])
-    start, size = (tuple(now(node.attrs[key])) for key in ("start", "size"))
-    return _box(
-        run,
-        node,
-        source,
-        start,
-        [dim - at if extent == -1 else extent for dim, at, extent in zip(source, start, size, strict=False)],
-        len(size),
-    )
-
-
-def _dim_slice(run: Lowering, node: NDObject) -> int:
-    source = run.shape(node.operands[0])
-    dim = _axis(node.attrs["dim"], len(source), node)
-    begin, end, _ = slice(int(now(node.attrs["begin"])), int(now(node.attrs["end"]))).indices(source[dim])
-    start, size = [0] * len(source), list(source)
-    start[dim], size[dim] = begin, max(end - begin, 0)
-    return _box(run, node, source, tuple(start), size, len(source))
-
-
-def _strided_slice(run: Lowering, node: NDObject) -> int:
-    source = run.shape(node.operands[0])
-    bounds = [
-        slice(*pair).indices(dim)
-        for pair, dim in zip(zip(now(node.attrs["start"]), now(node.attrs["end"]), strict=True), source, strict=True)
-    ]
-    return _box(run, node, source, tuple(begin for begin, _, _ in bounds), [max(end - begin, 0) for begin, end, _ in bounds], len(bounds))
-
-
-def _box(run: Lowering, node: NDObject, source: tuple[int, ...], start: tuple[int, ...], size: list[int], count: int) -> int:
-    if len(start) != len(source) or count != len(source):
-        raise fail(
-            ShapeError, f"start {list(start)} and size {size} need one number for each axis of {list(source)}", node.place, op=node.op
-        )
-    attrs = tuple(number for at in start for number in (at, 1))
-    return run.op(node, "SLICE", (run.value(node.operands[0]),), attrs, tuple(size))
-
-
-def _concat(run: Lowering, node: NDObject) -> int:
-    rank = len(run.shape(node.operands[0]))
-    return run.op(node, "CONCAT", tuple(run.value(item) for item in node.operands), (_axis(node.attrs["dim"], rank, node),))
-
-
-def _pad(run: Lowering, node: NDObject) -> int:
-    # zeros behind: the last axis grows by a number, or every axis by one of a list
-    source, pad = run.shape(node.operands[0]), now(node.attrs["pad"])
-    grow = [0] * (len(source) - 1) + [pad] if isinstance(pad, int) else list(pad)
-    shape = tuple(dim + extra for dim, extra in zip(source, grow, strict=True))
-    return run.op(node, "UNSLICE", (run.value(node.operands[0]),), (0, 1) * len(source), shape)
-
-
-def _gather(run: Lowering, node: NDObject) -> int:
-    table, index = (run.value(item) for item in node.operands)
-    return run.op(node, "GATHER", (table, index), (_axis(node.attrs["axis"], len(run.shape(node.operands[0])), node),))
-
-
-def _one_hot(run: Lowering, node: NDObject) -> int:
-    rank = len(run.shape(node.operands[0])) + 1
-    axis = _axis(node.attrs["axis"], rank, node)
-    imms = tuple(encode_now(value, node.dtype_, node.op, node.place) for value in node.attrs["imms"])
-    result = run.op(node, "ONE_HOT", (run.value(node.operands[0]),), (node.attrs["depth"],), imms=imms, last=axis == rank - 1)
-    if axis == rank - 1:
-        return result
-    order = [*range(rank - 1)]
-    order.insert(axis, rank - 1)
-    return run.op(node, "TRANSPOSE", (result,), tuple(order))
-
-
 def _reduce(run: Lowering, node: NDObject) -> int:
     # Axes that are not neighbours are reduced group by group, the last group first, so that earlier axes keep their numbers.
     rank = len(run.shape(node.operands[0]))
-    axes = sorted({_axis(dim, rank, node) for dim in now(node.attrs["dims"])}) or [*range(rank)]
+    axes = sorted({moves.axis_of(dim, rank, node) for dim in now(node.attrs["dims"])}) or [*range(rank)]
     value = run.value(node.operands[0])
     if not axes:
         return run.op(node, "COPY", (value,))
@@ -269,31 +186,25 @@ def _store(run: Lowering, node: NDObject) -> int:
     return run.op(node, "COPY", (value,)) if taken or not run.graph.opcode(value) else value
 
 
-def _axis(axis: int, rank: int, node: NDObject) -> int:
-    if not -rank <= axis < rank:
-        raise fail(ArgumentError, f"axis {axis} is out of range for rank {rank}", node.place, *node.operands, op=node.op)
-    return axis % rank if rank else 0
-
-
 RULES: dict[str, Callable[[Lowering, NDObject], int]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     "Load": _load,
     "ViewLoad": _load,
     "Store": _store,
     "ViewStore": _store,
-    "SliceViewLoad": _slice,
-    "Slice": _slice,
-    "DimSlice": _dim_slice,
-    "StridedSliceLoad": _strided_slice,
+    "SliceViewLoad": moves.box_of,
+    "Slice": moves.box_of,
+    "DimSlice": moves.dim_slice,
+    "StridedSliceLoad": moves.strided_slice,
     "BroadcastS": _full,
     "FullLike": _full_like,
-    "Broadcast": _broadcast,
-    "Reshape": _reshape,
-    "Permute": _permute,
-    "Concat": _concat,
-    "Pad": _pad,
-    "GatherLoad": _gather,
-    "OneHot": _one_hot,
+    "Broadcast": moves.broadcast,
+    "Reshape": moves.reshape,
+    "Permute": moves.permute,
+    "Concat": moves.concat,
+    "Pad": moves.pad,
+    "GatherLoad": moves.gather,
+    "OneHot": moves.one_hot,
     "Reduce": _reduce,
     "ElementAny": _element_any,
     "MatMul": _matmul,

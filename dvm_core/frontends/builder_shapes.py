@@ -97,12 +97,3 @@ class Shaped(Rules):
 
     def grouped_matmul(self, *args: Any, **kwargs: Any) -> NDObject:
         return self._missing("grouped_matmul (use one matmul per group)")
-
-    def allreduce(self, *args: Any, **kwargs: Any) -> NDObject:
-        return self._missing("communication between devices (allreduce)")
-
-    def allgather(self, *args: Any, **kwargs: Any) -> NDObject:
-        return self._missing("communication between devices (allgather)")
-
-    def reducescatter(self, *args: Any, **kwargs: Any) -> NDObject:
-        return self._missing("communication between devices (reducescatter)")

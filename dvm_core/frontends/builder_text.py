@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import graphtext
@@ -29,6 +30,7 @@ _SHOWN = (
     "trans_b",
     "depth",
     "axis",
+    "gather_mode",
     "pad",
     "value",
 )
@@ -48,16 +50,15 @@ def graph(kernel: Kernel) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def fused(program: Any) -> str:
-    """`vgraph(tile_num=N) { ... }` for each area of a program's last launch; several are stages."""
-    if program is None:
-        return "vgraph(tile_num=0) {\n}\n"
-    code = Code.of(program)
+def fused(programs: Sequence[Any]) -> str:
+    """`vgraph(tile_num=N) { ... }` for each area of the programs' last launches; several are stages."""
     blocks = []
-    for area in program.areas:
-        title = {"cube": "vgraph.cube", "move": "vgraph.move"}.get(area.kind, "vgraph")
-        lines = [f"{title}(tile_num={area.tiles}) {{", *(f"  {graphtext.line(code, i, lowest_first=True)}" for i in area.instructions), "}"]
-        blocks.append(lines)
+    for program in programs:
+        code = Code.of(program)
+        for area in program.areas:
+            title = {"cube": "vgraph.cube", "move": "vgraph.move"}.get(area.kind, "vgraph")
+            body = [f"  {graphtext.line(code, number, lowest_first=True)}" for number in area.instructions]
+            blocks.append([f"{title}(tile_num={area.tiles}) {{", *body, "}"])
     if len(blocks) == 1:
         return "\n".join(blocks[0]) + "\n"
     lines = ["vgraph.stages() {"]
@@ -66,23 +67,21 @@ def fused(program: Any) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def das(program: Any) -> str:
-    """Tile code of every area of a program's last launch."""
-    areas = program.areas if program is not None else []
-    if not areas:
-        return "vmain.idle() {}\n"
+def das(programs: Sequence[Any]) -> str:
+    """Tile code of every area of the programs' last launches."""
     lines = []
-    for area in areas:
-        lines.append(f"// target=cpu, block_dim={min(Device.core_num(), max(area.tiles, 1))}, area={area.index}, kind={area.kind}")
-        lines += [text.rstrip() for text in program.tile_text(area.index).splitlines()]
-    return "\n".join(lines) + "\n"
+    for program in programs:
+        for area in program.areas:
+            lines.append(f"// target=cpu, block_dim={min(Device.core_num(), max(area.tiles, 1))}, area={area.index}, kind={area.kind}")
+            lines += [text.rstrip() for text in program.tile_text(area.index).splitlines()]
+    return "\n".join(lines or ["vmain.idle() {}"]) + "\n"
 
 
-def peaks(program: Any) -> str:
-    """Bytes of local memory each area of a program takes for a tile."""
-    areas = program.areas if program is not None else []
-    found = [(area.index, re.search(r"\bub=(\d+)", program.tile_text(area.index))) for area in areas]
-    return "".join(f"area {index}: peak live {match.group(1) if match else 0} bytes of UB\n" for index, match in found)
+def peaks(programs: Sequence[Any]) -> str:
+    """Bytes of local memory each area takes for a tile."""
+    texts = [program.tile_text(area.index) for program in programs for area in program.areas]
+    found = [re.search(r"\bub=(\d+)", text) for text in texts]
+    return "".join(f"area {number}: peak live {match.group(1) if match else 0} bytes of UB\n" for number, match in enumerate(found))
 
 
 def _tensor(node: NDObject) -> str:

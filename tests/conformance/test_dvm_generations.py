@@ -142,6 +142,18 @@ def test_arguments_that_are_not_contiguous_go_in_and_come_out():
     np.testing.assert_array_equal(base[::2, ::2], 2 * w.T[::2])
 
 
+def test_arrays_that_begin_at_odd_addresses():
+    memory = np.zeros(4 * 33 + 1, np.uint8)
+    x = memory[1:].view(np.float32)
+    x[...] = np.arange(33)
+    out = np.zeros(4 * 33 + 3, np.uint8)[3:].view(np.float32)
+    t = Tester("vector")
+    a = t.load([33], "float32")
+    t.input(a, x), t.set_output(t.store(t.add(a, 1.0)), out)
+    t.run()
+    np.testing.assert_array_equal(out, np.arange(33) + 1)
+
+
 def test_perf_gives_least_most_and_mean():
     t = Tester("vector")
     t.store(t.exp(t.load(np.ones((9, 9), np.float32))))

@@ -99,6 +99,29 @@ def test_a_table_of_rows_by_an_index_of_two_axes():
     t.run_check()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("count", [1, 9, 40])
+def test_gather_of_elements(count, axis, dtype):
+    x, w = make((6, 9, 33), dtype, -9, 9)
+    shape = tuple(count if i == axis else n for i, n in enumerate(w.shape))
+    index, i = make(shape, "int32", 0, w.shape[axis] - 1)
+    t = Tester("vector")
+    place = t.global_access(shape, "int32")
+    t.input(place, index)
+    part = t.part(t.gather_load([6, 9, 33], place, dtype, axis), x)
+    t.store_expect(t.abs(part), np.abs(np.take_along_axis(w, i, axis)))
+    assert f"GatherLoad<axis={axis}, gather_mode=0>" in t.dump()
+    t.run_check()
+    assert f"GatherLoad<axis={axis}, gather_mode=0>" in t.dump()
+
+
+def test_a_gather_mode_that_does_not_exist():
+    t = Tester("vector")
+    with pytest.raises(ValueError, match=r"gather_mode is 0 \(elements\) or 1 \(slices\), got 2"):
+        t.gather_load([5], t.load([3], "int32"), "float32", 0, 2)
+
+
 def test_an_index_outside_is_an_error_that_says_where():
     t = Tester("vector")
     t.store(t.part(t.gather_load([5, 3], t.load(np.array([0, 7], np.int32)), "float32", 0, 1), np.zeros((5, 3), np.float32)))

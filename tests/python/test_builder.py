@@ -254,15 +254,11 @@ def test_what_a_body_does_wrong():
     def static_shapes():
         dvm.kernel(lambda k: k.store(k.add(k.load([3, 4], "float32"), k.load([5], "float32"))))  # static shapes
 
-    def communication():
-        dvm.kernel(lambda k, x: k.store(k.allreduce("sum", k.load(x, "float32"))))  # communication
-
     raised(dvm.DtypeError, "sum takes float32, float64, got int32", integer_sum, "# integer sum")
     raised(dvm.DtypeError, "0.5 does not fit a tensor of int32", fraction, "# fraction")
     raised(dvm.ArgumentError, "one side must be a tensor", two_numbers, "# two numbers")
     raised(dvm.DtypeError, "'float31' is no dtype", no_dtype, "# no dtype")
     raised(dvm.ShapeError, r"\[3,4\].*\[5\]", static_shapes, "# static shapes")
-    raised(dvm.UnsupportedError, "allreduce.*not part of this version", communication, "# communication")
 
 
 def test_a_shape_that_does_not_fit_names_the_line_of_the_op():

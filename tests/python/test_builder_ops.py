@@ -265,7 +265,7 @@ def test_loads_and_stores_of_parts():
 
     @dvm.kernel
     def kernel(k, a, i):
-        taken = k.gather_load(a, k.load(i, "int32"), "float32")
+        taken = k.gather_load(a, k.load(i, "int32"), "float32", gather_mode=1)
         return (
             k.store(k.slice_load(a, [1, 2], [3, 4], "float32")),
             k.store(k.stridedslice_load(a, [-3, 0], [100, -1], [1, 1], "float32")),
