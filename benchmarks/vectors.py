@@ -369,7 +369,7 @@ def sweeps(quick: bool, only: str = "", shapes: int = 0, compiled: bool = True, 
     for dtype in HALVES:
         groups: dict[str, list[Case]] = {}
         for case in CASES:
-            if dtype in case.dtypes and (dtype == "float32" or dvm.bfloat16.supported):
+            if dtype in case.dtypes:
                 groups.setdefault("chains of 3 to 12 ops" if case.name.startswith("chain") else case.name, []).append(case)
         for seed, (name, cases) in enumerate(groups.items()):
             if only in (title := name + ("" if dtype == "float32" else ", bf16")):

@@ -12,10 +12,25 @@ DVM_INLINE double square_root(double a) { return __builtin_sqrt(a); }
 DVM_INLINE float with_sign(float magnitude, float sign) { return __builtin_copysignf(magnitude, sign); }
 DVM_INLINE double with_sign(double magnitude, double sign) { return __builtin_copysign(magnitude, sign); }
 
+// a * b + c rounded once. An instruction at the levels that have it; the same bits, one by one, from the C library where they do not.
+DVM_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
+// c ? a : b without a branch: what is behind a branch the compiler does not vectorise once there is a fused() in it.
+DVM_INLINE float choose(bool c, float a, float b) {
+  const uint32_t mask = 0u - uint32_t(c);
+  return bits_as<float>((bits_as<uint32_t>(a) & mask) | (bits_as<uint32_t>(b) & ~mask));
+}
+
 // c[0] + c[1] x + c[2] x**2 ...
-template <class T, int N>
-DVM_INLINE T polynomial(const T (&c)[N], T x) {
-  T y = c[N - 1];
+template <int N>
+DVM_INLINE float polynomial(const float (&c)[N], float x) {
+  float y = c[N - 1];
+  for (int i = N - 2; i >= 0; --i) y = fused(y, x, c[i]);
+  return y;
+}
+template <int N>
+DVM_INLINE double polynomial(const double (&c)[N], double x) {
+  double y = c[N - 1];
   for (int i = N - 2; i >= 0; --i) y = y * x + c[i];
   return y;
 }
@@ -24,32 +39,31 @@ DVM_INLINE T polynomial(const T (&c)[N], T x) {
 inline constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;
 
 // 2**n for -126 <= n <= 127.
-DVM_INLINE float power_of_two(int32_t n) { return bits_as<float>(uint32_t(n + 127) << 23); }
+DVM_INLINE float power_of_two(int32_t n) { return bits_as<float>((uint32_t(n) + 127u) << 23); }
 
 // x = n ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2**23 rounds to an integer and leaves it in the low bits.
 struct Reduced {
   int32_t n;
-  float whole, r;
+  float r;
 };
 DVM_INLINE Reduced reduce_by_ln2(float x) {
   constexpr float shift = 0x1.8p23f, log2e = 0x1.715476p0f;
-  const float t = x * log2e + shift;
+  const float t = fused(x, log2e, shift);
   const float whole = t - shift;
-  return {int32_t(bits_as<uint32_t>(t) - bits_as<uint32_t>(shift)), whole, (x - whole * kLn2High) - whole * kLn2Low};
+  return {int32_t(bits_as<uint32_t>(t) - bits_as<uint32_t>(shift)), fused(-whole, kLn2Low, fused(-whole, kLn2High, x))};
 }
 
 struct Exp {
-  static DVM_INLINE float of(float a) {
+  static DVM_INLINE float of(float a) { return choose(a > 89.0f, __builtin_inff(), not_above(a)); }
+  // For a <= 89 and NaN.
+  static DVM_INLINE float not_above(float a) {
     // (e**r - 1 - r) / r**2 on |r| <= ln 2 / 2, error 3.1e-9
     static constexpr float c[] = {0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.1239e2p-7f, 0x1.6a2434p-10f};
-    // Beyond these the result is 0 or infinity; NaN compares false and stays.
-    float x = a < -104.0f ? -104.0f : a;
-    x = x > 89.0f ? 89.0f : x;
-    const Reduced q = reduce_by_ln2(x);
-    const float p = 1.0f + (q.r + (q.r * q.r) * polynomial(c, q.r));
+    const Reduced q = reduce_by_ln2(a);
+    const float p = 1.0f + fused(q.r * q.r, polynomial(c, q.r), q.r);
     // Two steps: 2**128 and 2**-149 are no floats, and only the last product rounds.
     const int32_t half = q.n >> 1;
-    return p * power_of_two(half) * power_of_two(q.n - half);
+    return choose(a < -104.0f, 0.0f, p * power_of_two(half) * power_of_two(q.n - half));
   }
   static DVM_INLINE double of(double a) { return __builtin_exp(a); }
 };
@@ -60,14 +74,13 @@ struct Log {
     static constexpr float c[] = {0x1.555548p-2f,  -0x1.000006p-2f, 0x1.99a4b6p-3f,  -0x1.555c4ep-3f, 0x1.233768p-3f,
                                   -0x1.fc220ap-4f, 0x1.e6f06ap-4f,  -0x1.de3c04p-4f, 0x1.145796p-4f};
     const bool denormal = a < 0x1p-126f;
-    const uint32_t u = bits_as<uint32_t>(denormal ? a * 0x1p23f : a);
+    const uint32_t u = bits_as<uint32_t>(choose(denormal, a * 0x1p23f, a));
     const int32_t e = int32_t(u - 0x3f3504f3u) >> 23;  // bits of sqrt(1/2)
     const float f = bits_as<float>(u - (uint32_t(e) << 23)) - 1.0f;
     const float n = float(denormal ? e - 23 : e), square = f * f;
-    const float y = n * kLn2High + (f + (n * kLn2Low + (f * square * polynomial(c, f) - 0.5f * square)));
+    const float y = fused(n, kLn2High, f + fused(n, kLn2Low, fused(f * square, polynomial(c, f), -0.5f * square)));
     const float special = a == 0.0f ? -__builtin_inff() : __builtin_nanf("");
-    const float positive = a == __builtin_inff() ? a : y;
-    return a > 0.0f ? positive : special;
+    return choose(a > 0.0f, choose(a == __builtin_inff(), a, y), special);
   }
   static DVM_INLINE double of(double a) { return __builtin_log(a); }
 };
@@ -77,8 +90,8 @@ struct Log1p {
   static DVM_INLINE float of(float a) {
     const float u = 1.0f + a, lost = a - (u - 1.0f);
     const bool ends = (u == 0.0f) | (u == __builtin_inff());  // there `lost` is no number
-    const float y = Log::of(u) + (ends ? 0.0f : lost / u);
-    return a == 0.0f ? a : y;  // -0 stays -0
+    const float y = Log::of(u) + choose(ends, 0.0f, lost / u);
+    return choose(a == 0.0f, a, y);  // -0 stays -0
   }
   static DVM_INLINE double of(double a) { return __builtin_log1p(a); }
 };
@@ -89,14 +102,14 @@ DVM_INLINE float exp_less_one(float x) {
   static constexpr float c[] = {0x1.fffffep-2f, 0x1.5554bp-3f, 0x1.555674p-5f, 0x1.122776p-7f, 0x1.6bec06p-10f};
   const Reduced q = reduce_by_ln2(x);
   const float scale = power_of_two(q.n);
-  return scale * (q.r + (q.r * q.r) * polynomial(c, q.r)) + (scale - 1.0f);
+  return fused(scale, fused(q.r * q.r, polynomial(c, q.r), q.r), scale - 1.0f);
 }
 
 struct Expm1 {
   static DVM_INLINE float of(float a) {
-    const float x = a > 20.0f ? 20.0f : a < -20.0f ? -20.0f : a;
-    const float y = a > 20.0f ? Exp::of(a) : exp_less_one(x);  // there the 1 is below the last place
-    return a == 0.0f ? a : y;                                  // -0 stays -0
+    const float x = choose(a > 20.0f, 20.0f, choose(a < -20.0f, -20.0f, a));
+    const float y = choose(a > 20.0f, Exp::of(a), exp_less_one(x));  // there the 1 is below the last place
+    return choose(a == 0.0f, a, y);                                  // -0 stays -0
   }
   static DVM_INLINE double of(double a) { return __builtin_expm1(a); }
 };
@@ -105,7 +118,7 @@ struct Tanh {
   // (e**y - 1) / (e**y + 1) with y = 2 |x|
   static DVM_INLINE float of(float a) {
     const float m = 2.0f * __builtin_fabsf(a);
-    const float e = exp_less_one(m > 20.0f ? 20.0f : m);  // tanh(10) is 1 in float
+    const float e = exp_less_one(choose(m > 20.0f, 20.0f, m));  // tanh(10) is 1 in float
     return with_sign(e / (e + 2.0f), a);
   }
   static DVM_INLINE double of(double a) { return __builtin_tanh(a); }
@@ -119,20 +132,23 @@ struct Erf {
     static constexpr float far[] = {-0x1.5d8392p-13f, 0x1.212556p0f,  0x1.445074p-1f,   0x1.bb2782p-4f,
                                     -0x1.9a9dbcp-6f,  0x1.0fea98p-8f, -0x1.c2c9d4p-12f, 0x1.5b448ap-16f};
     const float m = __builtin_fabsf(a);
-    const float x = m > 4.0f ? 4.0f : m;
-    const float large = with_sign(1.0f - Exp::of(-polynomial(far, x)), a);
-    const float small = a + a * polynomial(near, x * x);
-    return m < 0.9f ? small : large;
+    const float x = choose(m > 4.0f, 4.0f, m);
+    const float large = with_sign(1.0f - Exp::not_above(-polynomial(far, x)), a);
+    const float small = fused(a, polynomial(near, x * x), a);
+    return choose(m < 0.9f, small, large);
   }
   static DVM_INLINE double of(double a) { return __builtin_erf(a); }
 };
 
 // e**-|a| never overflows, and the small side keeps its precision down to denormals.
 struct Sigmoid {
-  template <class T>
-  static DVM_INLINE T of(T a) {
-    const T e = Exp::of(a < 0 ? a : -a);
-    return (a < 0 ? e : T(1)) / (T(1) + e);
+  static DVM_INLINE float of(float a) {
+    const float e = Exp::not_above(-__builtin_fabsf(a));
+    return choose(a < 0, e, 1.0f) / (1.0f + e);
+  }
+  static DVM_INLINE double of(double a) {
+    const double e = __builtin_exp(-__builtin_fabs(a));
+    return (a < 0 ? e : 1.0) / (1.0 + e);
   }
 };
 

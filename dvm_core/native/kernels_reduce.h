@@ -1,5 +1,7 @@
 // Reductions. The order of a row is part of the contract: blocks of 4096 columns; in a block, column i goes to lane i % 16, the last
-// group filled up with the identity; lanes l and l + 8, then l + 4, l + 2, l + 1 are joined; block results are joined in order.
+// group filled up with the identity; lanes l and l + 8, then l + 4, l + 2, l + 1 are joined; block results are joined in order. A block of
+// 256 columns or more has four sets of lanes, group after group of 16 goes to the next set, and sets s and s + 2, then s + 1 are joined
+// before the lanes are.
 // Lanes are held in machine vectors, as many as the level needs for 16.
 #pragma once
 #include "kernels_elementwise.h"
@@ -70,34 +72,159 @@ DVM_INLINE T join_lanes(Lanes<T> lanes) {
   return join_vector<F, T, Lanes<T>::kPer>(lanes.part[0]);
 }
 
-// `Units` runs of n elements, 16 <= n, `stride` apart, side by side: independent chains hide the latency of each other.
+// The largest and the smallest of numbers: two instructions less than with NaN. Where a sum over the same elements is no NaN, none is among
+// them (the sum is one too often, for infinities of both signs, which then only take longer).
+struct LargerNumber {
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {
+    return b > a ? b : a;
+  }
+};
+struct SmallerNumber {
+  template <class T>
+  static DVM_INLINE T of(T a, T b) {
+    return b < a ? b : a;
+  }
+};
+template <class F, class T>
+struct OfNumbers {
+  using type = void;
+};
+template <>
+struct OfNumbers<Maximum, float> {
+  using type = LargerNumber;
+};
+template <>
+struct OfNumbers<Maximum, double> {
+  using type = LargerNumber;
+};
+template <>
+struct OfNumbers<Minimum, float> {
+  using type = SmallerNumber;
+};
+template <>
+struct OfNumbers<Minimum, double> {
+  using type = SmallerNumber;
+};
+template <class F>
+inline constexpr bool kOfNumbers = false;
+template <>
+inline constexpr bool kOfNumbers<LargerNumber> = true;
+template <>
+inline constexpr bool kOfNumbers<SmallerNumber> = true;
+
+// The last n < 16 elements before `end` as a group of 16: the last 16 elements, moved down so that the new ones come first and the
+// identity fills the rest.
+template <class T>
+DVM_INLINE void load_rest(Lanes<T>* in, const T* end, int64_t n, T identity) {
+  T window[2 * kLanes];
+  in->set(identity);
+  in->store(window + kLanes);
+  memcpy(window, end - kLanes, kLanes * sizeof(T));
+  in->load(window + kLanes - n);
+}
+
+// `Units` runs of n elements, 16 <= n, `stride` apart, side by side: independent chains hide the latency of each other. False: not for F.
 template <class F, class T, int Units>
-DVM_INLINE void reduce_runs(T* out, const T* x, int64_t n, int64_t stride, T identity) {
-  Lanes<T> acc[Units], in;
+DVM_INLINE bool reduce_runs_by(T* out, const T* x, int64_t n, int64_t stride, T identity) {
+  Lanes<T> acc[Units], sum[Units], in;
   DVM_UNROLL
-  for (int u = 0; u < Units; ++u) acc[u].set(identity);
+  for (int u = 0; u < Units; ++u) {
+    acc[u].set(identity);
+    sum[u].set(T(0));
+  }
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     DVM_UNROLL
     for (int u = 0; u < Units; ++u) {
       in.load(x + u * stride + i);
       acc[u].template join<F>(in);
+      if constexpr (kOfNumbers<F>) sum[u].template join<Add>(in);
     }
   }
   if (i < n) {
-    // The last group: the last 16 elements, moved down so that the new ones come first and the identity fills the rest.
-    T window[2 * kLanes];
-    in.set(identity);
-    in.store(window + kLanes);
     DVM_UNROLL
     for (int u = 0; u < Units; ++u) {
-      memcpy(window, x + u * stride + n - kLanes, kLanes * sizeof(T));
-      in.load(window + kLanes - (n - i));
+      load_rest(&in, x + u * stride + n, n - i, identity);
       acc[u].template join<F>(in);
+      if constexpr (kOfNumbers<F>) {
+        load_rest(&in, x + u * stride + n, n - i, T(0));
+        sum[u].template join<Add>(in);
+      }
     }
+  }
+  if constexpr (kOfNumbers<F>) {
+    DVM_UNROLL
+    for (int u = 1; u < Units; ++u) sum[0].template join<Add>(sum[u]);
+    const T total = join_lanes<Add, T>(sum[0]);
+    if (total != total) return false;
   }
   DVM_UNROLL
   for (int u = 0; u < Units; ++u) out[u] = join_lanes<F, T>(acc[u]);
+  return true;
+}
+
+template <class F, class T, int Units>
+DVM_INLINE void reduce_runs(T* out, const T* x, int64_t n, int64_t stride, T identity) {
+  using Quick = typename OfNumbers<F, T>::type;
+  if constexpr (kOfNumbers<Quick>) {
+    if (reduce_runs_by<Quick, T, Units>(out, x, n, stride, identity)) return;
+  }
+  reduce_runs_by<F, T, Units>(out, x, n, stride, identity);
+}
+
+// One run of kWide elements or more, in four sets of lanes. False: not for F.
+template <class F, class T>
+DVM_INLINE bool reduce_wide_by(T* out, const T* x, int64_t n, T identity) {
+  constexpr int kSets = 4;
+  Lanes<T> acc[kSets], sum[kSets], in;
+  DVM_UNROLL
+  for (int s = 0; s < kSets; ++s) {
+    acc[s].set(identity);
+    sum[s].set(T(0));
+  }
+  int64_t i = 0;
+  for (; i + kSets * kLanes <= n; i += kSets * kLanes) {
+    DVM_UNROLL
+    for (int s = 0; s < kSets; ++s) {
+      in.load(x + i + s * kLanes);
+      acc[s].template join<F>(in);
+      if constexpr (kOfNumbers<F>) sum[s].template join<Add>(in);
+    }
+  }
+  DVM_UNROLL
+  for (int s = 0; s < kSets; ++s) {
+    if (i >= n) break;
+    if (i + kLanes <= n) in.load(x + i);
+    else load_rest(&in, x + n, n - i, identity);
+    acc[s].template join<F>(in);
+    if constexpr (kOfNumbers<F>) {
+      if (i + kLanes > n) load_rest(&in, x + n, n - i, T(0));
+      sum[s].template join<Add>(in);
+    }
+    i += kLanes;
+  }
+  DVM_UNROLL
+  for (int half = kSets / 2; half > 0; half /= 2)
+    for (int s = 0; s < half; ++s) {
+      acc[s].template join<F>(acc[s + half]);
+      if constexpr (kOfNumbers<F>) sum[s].template join<Add>(sum[s + half]);
+    }
+  if constexpr (kOfNumbers<F>) {
+    const T total = join_lanes<Add, T>(sum[0]);
+    if (total != total) return false;
+  }
+  *out = join_lanes<F, T>(acc[0]);
+  return true;
+}
+
+template <class F, class T>
+void reduce_wide(T* out, const T* x, int64_t n, T identity) {
+  using Quick = typename OfNumbers<F, T>::type;
+  if constexpr (kOfNumbers<Quick>) {
+    if (reduce_wide_by<Quick, T>(out, x, n, identity)) return;
+  }
+  reduce_wide_by<F, T>(out, x, n, identity);
 }
 
 template <class F, class T>
@@ -161,27 +288,23 @@ void reduce_short_rows(T* out, const T* x, int64_t rows, int64_t cols) {
   }
 }
 
-// Rows (or blocks of one long row) reduced together: as many as fit into half of 16 registers.
+// Rows reduced together: as many as fit into half of 16 registers.
 template <class T>
 inline constexpr int kUnits = Lanes<T>::kParts >= 8 ? 1 : smaller(4, 8 / Lanes<T>::kParts);
+// Blocks of so many columns or more have four sets of lanes: one row alone has independent chains then.
+inline constexpr int64_t kWide = 256;
 
 template <class F, class T>
 T reduce_long_row(const T* row, int64_t cols) {
   constexpr T identity = Identity<F, T>::value();
-  T total = identity, part[kUnits<T>];
-  for (int64_t c = 0; c < cols;) {
-    const int64_t left = cols - c;
-    int units = 1;
-    if (left >= kUnits<T> * kReduceBlock) {
-      units = kUnits<T>;
-      reduce_runs<F, T, kUnits<T>>(part, row + c, kReduceBlock, kReduceBlock, identity);
-    } else if (left >= kLanes) {
-      reduce_runs<F, T, 1>(part, row + c, smaller(kReduceBlock, left), 0, identity);
-    } else {
-      reduce_short_rows<F, T>(part, row + c, 1, left);
-    }
-    for (int u = 0; u < units; ++u) total = c == 0 && u == 0 ? part[0] : F::of(total, part[u]);
-    c += units * kReduceBlock;
+  T total = identity;
+  for (int64_t c = 0; c < cols; c += kReduceBlock) {
+    const int64_t width = smaller(kReduceBlock, cols - c);
+    T part;
+    if (width >= kWide) reduce_wide<F, T>(&part, row + c, width, identity);
+    else if (width >= kLanes) reduce_runs<F, T, 1>(&part, row + c, width, 0, identity);
+    else reduce_short_rows<F, T>(&part, row + c, 1, width);
+    total = c == 0 ? part : F::of(total, part);
   }
   return total;
 }
@@ -196,7 +319,7 @@ void reduce_rows(void* dst, const void* src, int64_t rows, int64_t cols) {
     for (; r < rows; ++r) out[r] = identity;
   } else if (cols < kLanes) {
     reduce_short_rows<F, T>(out, x, rows, cols);
-  } else if (cols <= kReduceBlock) {
+  } else if (cols < kWide) {
     for (; r + kUnits<T> <= rows; r += kUnits<T>) reduce_runs<F, T, kUnits<T>>(out + r, x + r * cols, cols, cols, identity);
     for (; r < rows; ++r) reduce_runs<F, T, 1>(out + r, x + r * cols, cols, cols, identity);
   } else {

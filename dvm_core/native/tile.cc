@@ -8,7 +8,7 @@
 namespace dvm {
 namespace {
 
-constexpr int64_t kTileElements = 4096;      // operands and results of a few instructions stay in the first-level cache
+constexpr int64_t kTileElements = 2048;      // operands and results of a few instructions stay in the first-level cache
 constexpr int64_t kSmallestTile = 1024;
 constexpr int64_t kTilesForBalance = 8;
 constexpr int64_t kTransposeSide = 64;       // an operand read across its rows is copied in squares

@@ -7,17 +7,19 @@ from dvm_core import _core
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-WIDTHS = (1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 100, 768, 4095, 4096, 4097, 4111, 8192, 16384, 20485)
+WIDTHS = (1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 100, 255, 256, 257, 300, 319, 320, 500, 768, 4095, 4096, 4097, 4111, 8192, 16384, 20485)
 
 
 def ordered_reduce(x, join, identity):
-    """The order the kernel table promises, written with NumPy: blocks of 4096 columns, 16 lanes, a tree, blocks in order."""
+    """The order the kernel table promises, written with NumPy: blocks of 4096 columns, 16 lanes (four sets of them from 256 columns on,
+    which are joined first), a tree, blocks in order."""
     total = None
     for begin in range(0, x.shape[1], 4096):
         block = x[:, begin:begin + 4096]
-        pad = -block.shape[1] % 16
-        block = np.concatenate([block, np.full((x.shape[0], pad), identity, x.dtype)], axis=1).reshape(x.shape[0], -1, 16)
-        lanes = np.full((x.shape[0], 16), identity, x.dtype)
+        sets = 4 if block.shape[1] >= 256 else 1
+        pad = -block.shape[1] % (16 * sets)
+        block = np.concatenate([block, np.full((x.shape[0], pad), identity, x.dtype)], axis=1).reshape(x.shape[0], -1, 16 * sets)
+        lanes = np.full((x.shape[0], 16 * sets), identity, x.dtype)
         for group in range(block.shape[1]):
             lanes = join(lanes, block[:, group])
         while lanes.shape[1] > 1:
