@@ -14,7 +14,7 @@ NATIVE := CMakeLists.txt $(wildcard dvm_core/native/*)
 MODULES := $(shell find dvm_core adapter -name '*.py' 2>/dev/null | sort)
 TYPESCRIPT := $(shell find extension -name '*.ts' -o -name '*.mjs')
 
-.PHONY: help setup native test test-python test-protocol test-extension test-vscode demo bench vsix lint format screenshot fuzz clean
+.PHONY: help setup native test test-python test-protocol test-extension test-vscode sanitize demo bench vsix lint format screenshot fuzz clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -57,7 +57,7 @@ $(VSIX): $(STAMPS)/node $(TYPESCRIPT) $(filter adapter/%,$(MODULES)) package.jso
 
 # ---- tests -----------------------------------------------------------------------------------------------------------------------
 test: setup $(STAMPS)/extension $(STAMPS)/vscode $(VSIX) ## the set-up and every test
-	@$(MAKE) -k test-python test-protocol test-extension test-vscode
+	@$(MAKE) -k test-python test-protocol test-extension test-vscode sanitize
 
 test-python: setup ## unit, property and conformance tests
 	$(PY) -m pytest $(WORKERS) --dist loadfile tests/python tests/conformance
@@ -72,6 +72,10 @@ test-extension: $(STAMPS)/venv $(STAMPS)/extension $(STAMPS)/vscode ## the exten
 test-vscode: setup $(STAMPS)/vscode $(VSIX) ## the whole product in a real VS Code workbench
 	node tests/vscode/e2e.mjs $(KIT) $(VSIX)
 
+# A program of the core's sources without Python; EFFORT=20 draws twenty times as much.
+sanitize: $(STAMPS)/packages ## native tests built for the address, undefined behaviour and thread sanitizers
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/sanitize.sh $${EFFORT:-1}
+
 # ---- the rest --------------------------------------------------------------------------------------------------------------------
 demo: setup ## train a model under the debugger and show what it does
 	@$(PY) examples/digits/demo.py
@@ -85,13 +89,13 @@ bench: setup ## speed against MindSpore and others, build/bench.json
 lint: setup $(STAMPS)/node ## formatters and type checkers
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	.venv/bin/clang-format --dry-run -Werror dvm_core/native/*.cc dvm_core/native/*.h
+	.venv/bin/clang-format --dry-run -Werror {dvm_core,tests}/native/*.cc {dvm_core,tests}/native/*.h
 	npm run --silent typecheck
 	npm run --silent lint
 
 format: setup $(STAMPS)/node ## put every file into its format
 	$(PY) -m ruff check --fix .
-	.venv/bin/clang-format -i dvm_core/native/*.cc dvm_core/native/*.h
+	.venv/bin/clang-format -i {dvm_core,tests}/native/*.cc {dvm_core,tests}/native/*.h
 	npm run --silent format
 	$(PY) scripts/tables.py
 

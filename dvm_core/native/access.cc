@@ -54,9 +54,10 @@ bool view_access(const Instr& in, const Access& a, const Dims& shape, Access* ou
       for (int i = 0; i < in.shape.rank; ++i) out->strides[i] = a.strides[static_cast<int>(in.attrs[i])];
       return true;
     case Op::kSLICE:
+      // A step from which no element follows, and the start of nothing, may be any number.
       for (int i = 0; i < shape.rank; ++i) {
-        out->offset += in.attrs[2 * i] * a.strides[i];
-        out->strides[i] = in.attrs[2 * i + 1] * a.strides[i];
+        if (in.shape[i] > 0) out->offset += in.attrs[2 * i] * a.strides[i];
+        out->strides[i] = in.shape[i] > 1 ? in.attrs[2 * i + 1] * a.strides[i] : 0;
       }
       return true;
     case Op::kBROADCAST: out->strides = broadcast_strides(shape, a.strides, in.shape); return true;

@@ -1,5 +1,7 @@
 // The native stack walk behind user_place. What is known about a code object (library or not, the place of each instruction) hangs on
 // the code object itself, so it dies with it and needs no look-up by address.
+#include <Python.h>
+
 #include <memory>
 #include <string_view>
 #include <unordered_map>

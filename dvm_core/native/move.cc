@@ -38,7 +38,7 @@ void put(const Move& m, F&& start_step) {
   const Dims strides = contiguous_strides(m.in.shape);
   uint8_t* dst = m.dst;
   for (int x = 0; x < rank; ++x) dst += start_step(x).first * strides[x] * m.item;
-  const auto step = [&](int x) { return x < 0 ? 0 : start_step(x).second * strides[x] * m.item; };
+  const auto step = [&](int x) { return x < 0 || a.shape[x] == 1 ? 0 : start_step(x).second * strides[x] * m.item; };
   // The last two axes in one copy, the others by counting.
   const int64_t cols = rank > 0 ? a.shape[rank - 1] : 1, rows = rank > 1 ? a.shape[rank - 2] : 1, blocks = a.shape.size() / (rows * cols);
   in_pieces(blocks, a.shape.size() * m.item, [&](int64_t from, int64_t to) {

@@ -1,7 +1,5 @@
 // Source places: where in the user's code an instruction comes from. All of it is used with the GIL held.
 #pragma once
-#include <Python.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
