@@ -172,6 +172,7 @@ void infer(Instr& instr, const Operands& operands) {
   if (!info.name) throw UserError("no opcode " + std::to_string(static_cast<int>(instr.op)), instr.place);
   if (info.arity >= 0 && operands.size() != static_cast<size_t>(info.arity))
     c.fail("takes " + std::to_string(info.arity) + " operands, got " + std::to_string(operands.size()));
+  if (info.arity < 0 && operands.empty()) c.fail("needs at least one operand");
   if (info.cls != 'B')
     for (const OperandType& o : operands)
       if (!o.shape) c.fail("takes tensors only, got an immediate");

@@ -1,5 +1,6 @@
 #include "random_graph.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "optable.h"
@@ -64,6 +65,22 @@ Input random_input(Random& r, DType t, const Dims& shape) {
   return in;
 }
 
+// Positions along any axis of `base`, for all its elements or the rows of its first axis.
+Input random_index(Random& r, const Dims& base) {
+  Input in;
+  in.dtype = r.chance(0.5) ? DType::kI32 : DType::kI64;
+  in.shape = r.chance(0.5) ? base : Dims{1, {base[0]}};
+  in.strides = contiguous_strides(in.shape);
+  const int64_t n = in.shape.size(), extent = std::max<int64_t>(1, *std::min_element(base.d.begin(), base.d.begin() + base.rank));
+  in.memory = std::make_shared<std::vector<uint64_t>>(static_cast<size_t>(n + 1));
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = r.below(2 * extent) - extent;
+    if (in.dtype == DType::kI32) reinterpret_cast<int32_t*>(in.memory->data())[i] = static_cast<int32_t>(at);
+    else reinterpret_cast<int64_t*>(in.memory->data())[i] = at;
+  }
+  return in;
+}
+
 int64_t hostile_number(Random& r) {
   static const std::vector<int64_t> numbers{-1,
                                             0,
@@ -89,38 +106,107 @@ int64_t hostile_number(Random& r) {
   return r.pick(numbers);
 }
 
-}  // namespace
+// Attributes that an opcode takes, a letter each: a axis · f flag · k 0 to 3 · z 0 or 1 · p 1 or 2 · 1 one.
+struct Form {
+  Op op;
+  const char* attrs;
+};
+constexpr Form kForms[] = {
+    {Op::kMATMUL, "ff"},
+    {Op::kCONV2D, "ppzzpp111"},
+    {Op::kCONV2D_WEIGHT, "ppzzpp111"},
+    {Op::kMAX_POOL2D, "ppppzzpp"},
+    {Op::kMAX_POOL2D_GRAD, "ppppzzpp"},
+    {Op::kAVG_POOL2D, "ppppzzzzfk"},
+    {Op::kAVG_POOL2D_GRAD, "ppppzzzzfk"},
+    {Op::kCONCAT, "a"},
+    {Op::kGATHER, "a"},
+    {Op::kSCATTER_ADD, "a"},
+    {Op::kONE_HOT, "k"},
+    {Op::kIOTA, "a"},
+    {Op::kCUMSUM, "aff"},
+    {Op::kGATHER_ELEMENTS, "a"},
+    {Op::kSCATTER, "a"},
+    {Op::kSCATTER_ELEMENTS, "a"},
+    {Op::kSCATTER_ADD_ELEMENTS, "a"},
+    {Op::kARGMAX, "fa"},
+    {Op::kARGMIN, "fa"},
+    {Op::kSORT, "af"},
+    {Op::kARGSORT, "af"},
+    {Op::kTOPK, "akf"},
+};
 
-void draw(Random& r, Instr& instr, const std::vector<const Dims*>& shapes, bool hostile) {
+void draw_attrs(Random& r, Instr& instr, int rank, bool hostile) {
   const OpInfo& info = op_info(instr.op);
-  const int rank = shapes.empty() ? 2 : shapes[0]->rank;
-  const auto number = [&](int64_t below) { return hostile && r.chance(0.4) ? hostile_number(r) : below > 0 ? r.below(below) : 0; };
-  instr.dtype = static_cast<DType>(r.below(hostile ? kDTypes : kDTypes - 1) + (hostile ? 0 : 1));
-  instr.attrs.clear();
+  const auto number = [&](int64_t below) { return hostile && r.chance(0.3) ? hostile_number(r) : below > 0 ? r.below(below) : 0; };
+  for (const Form& form : kForms) {
+    if (form.op != instr.op) continue;
+    for (const char* c = form.attrs; *c; ++c)
+      instr.attrs.push_back(*c == 'a'                ? number(rank)
+                            : *c == 'k'              ? number(4)
+                            : *c == '1' || *c == 'p' ? (hostile && r.chance(0.2) ? hostile_number(r)
+                                                        : *c == '1'              ? 1
+                                                                                 : 1 + r.below(2))
+                                                     : number(2));
+    return;
+  }
   if (info.cls == 'R') {
     const int64_t first = number(rank), n = 1 + r.below(hostile ? 12 : std::max<int64_t>(1, rank - first));
     instr.attrs.push_back(number(2));
     for (int64_t a = 0; a < n && (hostile || first + a < rank); ++a)
       instr.attrs.push_back(static_cast<int64_t>(static_cast<uint64_t>(first) + static_cast<uint64_t>(a)));
-  } else if (info.cls == 'M') {
-    instr.attrs = {number(2), number(2)};
   } else if (instr.op == Op::kTRANSPOSE) {
     for (int a = 0; a < rank; ++a) instr.attrs.push_back(a);
     for (int a = rank - 1; a > 0; --a) std::swap(instr.attrs[static_cast<size_t>(a)], instr.attrs[static_cast<size_t>(r.below(a + 1))]);
     if (hostile && rank && r.chance(0.5)) instr.attrs[0] = hostile_number(r);
-  } else if (instr.op == Op::kSLICE || instr.op == Op::kUNSLICE) {
+  } else if (instr.op == Op::kSLICE || instr.op == Op::kUNSLICE || instr.op == Op::kPAD) {
     for (int a = 0; a < rank; ++a) {
       instr.attrs.push_back(number(3));
-      instr.attrs.push_back(hostile && r.chance(0.4) ? hostile_number(r) : r.chance(0.2) ? -1 : 1 + r.below(2));
+      if (instr.op != Op::kPAD) instr.attrs.push_back(hostile && r.chance(0.4) ? hostile_number(r) : r.chance(0.2) ? -1 : 1 + r.below(2));
     }
-  } else {
-    const int64_t n = info.cls == 'D' || info.cls == 'N' ? r.below(4) : r.chance(0.9) ? 0 : r.below(4);
-    for (int64_t a = 0; a < n; ++a) instr.attrs.push_back(number(a == 0 ? std::max(1, rank) : 4));
   }
+}
+
+// A result shape that may fit.
+Dims draw_shape(Random& r, const Instr& instr, const std::vector<const Dims*>& shapes) {
+  if (shapes.empty() || r.chance(0.2)) return random_shape(r, static_cast<int>(r.below(4)));
+  const Dims& a = *shapes[0];
+  const auto of = [&](size_t k, int axis) { return shapes[std::min(k, shapes.size() - 1)]->d[static_cast<size_t>(axis)]; };
+  Dims shape = a;
+  const auto each = [&](auto&& change) {
+    for (int i = 0; i < shape.rank; ++i) shape[i] = change(a[i] & 0xffff);
+  };
+  switch (instr.op) {
+    case Op::kRESHAPE:
+      shape = {2, {a.rank ? a[0] : 1, 1}};
+      for (int i = 1; i < a.rank; ++i) shape[1] *= a[i] & 0xffff;
+      break;
+    case Op::kBROADCAST: each([&](int64_t n) { return n == 1 ? 1 + r.below(5) : n; }); break;
+    case Op::kUNSLICE: each([&](int64_t n) { return 3 + 2 * n; }); break;
+    case Op::kPAD: each([&](int64_t n) { return 2 + n; }); break;
+    case Op::kSLICE: each([&](int64_t n) { return std::max<int64_t>(0, (n - 2) / 2); }); break;
+    case Op::kCONV2D: shape = {4, {a[0], of(1, 0), 1 + r.below(6), 1 + r.below(6)}}; break;
+    case Op::kCONV2D_WEIGHT: shape = {4, {of(1, 1), a[1], 1 + r.below(3), 1 + r.below(3)}}; break;
+    case Op::kMAX_POOL2D:
+    case Op::kAVG_POOL2D:
+    case Op::kAVG_POOL2D_GRAD: shape = {4, {a[0], a[1], 1 + r.below(8), 1 + r.below(8)}}; break;
+    default: break;
+  }
+  return shape;
+}
+
+}  // namespace
+
+void draw(Random& r, Instr& instr, const std::vector<const Dims*>& shapes, bool hostile) {
+  const OpInfo& info = op_info(instr.op);
+  instr.dtype = static_cast<DType>(r.below(hostile ? kDTypes : kDTypes - 1) + (hostile ? 0 : 1));
+  instr.attrs.clear();
+  draw_attrs(r, instr, shapes.empty() ? 2 : shapes[0]->rank, hostile);
   if (hostile && r.chance(0.1)) instr.attrs.resize(static_cast<size_t>(r.below(14)), hostile_number(r));
   instr.imms.clear();
   const bool immediate = std::find(instr.operands.begin(), instr.operands.end(), -1) != instr.operands.end();
-  const int64_t imms = immediate ? 1 : info.cls == 'N' || info.cls == 'D' ? r.below(3) : hostile && r.chance(0.05) ? 1 : 0;
+  const int64_t wanted = immediate || instr.op == Op::kFULL || instr.op == Op::kPAD ? 1 : instr.op == Op::kONE_HOT ? 2 : 0;
+  const int64_t imms = r.chance(hostile ? 0.9 : 0.97) ? wanted : r.below(3);
   for (int64_t k = 0; k < imms; ++k) {
     Imm imm;
     imm.is_int = r.chance(0.5);
@@ -129,25 +215,8 @@ void draw(Random& r, Instr& instr, const std::vector<const Dims*>& shapes, bool 
     instr.imms.push_back(imm);
   }
   if (info.own_shape) {
-    instr.shape = random_shape(r, static_cast<int>(r.below(4)));
-    if (!shapes.empty() && r.chance(0.7)) {
-      instr.shape = *shapes[0];
-      if (instr.op == Op::kRESHAPE) {
-        instr.shape = Dims{};
-        instr.shape.rank = 2;
-        instr.shape[0] = rank ? (*shapes[0])[0] : 1;
-        instr.shape[1] = 1;
-        for (int a = 1; a < rank; ++a) instr.shape[1] *= (*shapes[0])[a] & 0xffff;
-      } else if (instr.op == Op::kBROADCAST) {
-        for (int a = 0; a < rank; ++a)
-          if (instr.shape[a] == 1) instr.shape[a] = 1 + r.below(5);
-      } else if (instr.op == Op::kUNSLICE) {
-        for (int a = 0; a < rank; ++a) instr.shape[a] = 3 + 2 * (instr.shape[a] & 0xffff);
-      } else if (instr.op == Op::kSLICE) {
-        for (int a = 0; a < rank; ++a) instr.shape[a] = std::max<int64_t>(0, (instr.shape[a] - 2) / 2);
-      }
-    }
-    if (hostile && r.chance(0.4) && instr.shape.rank) instr.shape[static_cast<int>(r.below(instr.shape.rank))] = hostile_number(r);
+    instr.shape = draw_shape(r, instr, shapes);
+    if (hostile && r.chance(0.3) && instr.shape.rank) instr.shape[static_cast<int>(r.below(instr.shape.rank))] = hostile_number(r);
   }
 }
 
@@ -165,12 +234,16 @@ RandomGraph random_graph(uint64_t seed, int instrs) {
     base = r.pick(large);
   }
   const DType main = r.pick(dtypes);
-  for (int i = 0; i < 4; ++i) {
+  if (r.chance(0.25)) base = {4, {1 + r.below(3), 1 + r.below(4), 3 + r.below(6), 3 + r.below(6)}};  // planes
+  for (int i = 0; i < 3; ++i) {
     Dims shape = base;
     for (int a = 0; a < shape.rank; ++a)
       if (i && r.chance(0.25)) shape[a] = 1;
-    made.inputs.push_back(random_input(r, i < 3 ? main : r.pick(dtypes), i == 3 ? random_shape(r, static_cast<int>(r.below(4))) : shape));
+    if (i == 1 && base.rank == 4) shape = {4, {1 + r.below(4), base[1], 1 + r.below(3), 1 + r.below(3)}};  // weights
+    made.inputs.push_back(random_input(r, main, shape));
   }
+  made.inputs.push_back(random_input(r, r.pick(dtypes), random_shape(r, static_cast<int>(r.below(4)))));
+  made.inputs.push_back(random_index(r, base));
   Graph g("draft");
   add_inputs(g, made);
   for (int tries = 0; made.count() < instrs && tries < 60 * instrs; ++tries) {
