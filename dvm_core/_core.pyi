@@ -259,3 +259,26 @@ def simd_levels() -> list[str]:
     """The SIMD levels of this build that this processor has."""
 def selftest_kernel(level: str, table: str, op: int, dtype: int, *args: Any) -> Any:
     """Runs one kernel of one level on NumPy arrays, for tests (native/bind_selftest.cc). False or None where there is no such kernel."""
+
+# ---- devices ------------------------------------------------------------------------------------------------------------------------
+def profiles() -> list[dict[str, Any]]:
+    """The devices: name, arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events."""
+def device() -> str:
+    """The device later launches use."""
+def set_device(name: str) -> None:
+    """Chooses the device of later launches. A launch that runs ends where it began."""
+def device_copies() -> dict[str, Any]:
+    """Copies to and from simulated devices: copies_in, copies_out, bytes_in, bytes_out, faults, copy_us (modelled)."""
+def set_copy_timeout(milliseconds: int) -> None:
+    """How long a copy to or from a device may take before the launch gives up (5000 at first)."""
+def plant_fault(kind: str, after: int = 0, milliseconds: int = 0) -> None:
+    """For tests: what goes wrong, once, after so many more copies (or allocations): fail, stall, lose or memory."""
+def ub_map(program: int, area: int) -> dict[str, Any]:
+    """The UB of an area compiled for a simulated device: device, peak and limit in bytes; uses: of each tile instruction its tensor
+    instruction, pipe ("load", "simd", "store"), and the ranges of bytes it writes and reads."""
+def races(program: int, area: int) -> list[dict[str, Any]]:
+    """Pairs of tile instructions of an area that touch the same bytes with nothing to order them: kind, first, second (numbers of tile
+    instructions), instructions (their tensor instructions), pipes, tiles_apart, bytes."""
+def plant_in_code(program: int, area: int, use: int, fault: str) -> None:
+    """For tests: a fault in an area's code, at tile instruction `use`: deaf (it waits for nobody), short (it makes one element), stuck (it
+    stores every tile to the same place)."""

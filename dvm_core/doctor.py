@@ -38,6 +38,16 @@ def _core() -> Finding:
     return Finding(OK, "native core", f"{len(core.OPS)} opcodes, kernels for {core.simd_level()}")
 
 
+def _devices() -> Finding:
+    from . import devices
+
+    try:
+        names = ", ".join(devices.profiles())
+    except ImportError as error:
+        return Finding(BROKEN, "devices", str(error), "build the native core: make setup")
+    return Finding(OK, "devices", f"{names}; simulated ones follow what is published, nothing was ever run on an NPU")
+
+
 def _computes() -> Finding:
     import numpy as np
 
@@ -90,6 +100,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _python,
     _package("numpy", "", "everything needs it", "pip install numpy", required=True),
     _core,
+    _devices,
     _computes,
     _adapter,
     _package("debugpy", "1.8.22", "Python debugging is tested", "pip install debugpy==1.8.22"),

@@ -76,16 +76,18 @@ def status(session: Session, arguments: Arguments) -> Answer:
     stats = _core.stats()
     hits, misses = stats.get("selector_hits", 0), stats.get("selector_misses", 0)
     last = session.reloader.last
-    return {"device": devices.device(), "devices": list(devices.AVAILABLE), "rank": session.rank, "programs": stats.get("programs", 0),
+    return {"device": devices.device(), "devices": list(devices.profiles()), "rank": session.rank, "programs": stats.get("programs", 0),
             "launches": stats.get("launches", 0), "selectorHitRate": hits / (hits + misses) if hits + misses else None,
             "compileUs": stats.get("compile_us"), "reload": last.message() if last else None, "step": session.step(), "stats": stats}
 
 
 @command("device")
 def device(session: Session, arguments: Arguments) -> Answer:
-    name = need(arguments, "device", str)
+    """`retiled`: programs whose tile code is made anew, from the same bytecode, when they are next launched."""
+    before = devices.device()
     try:
-        devices.set_device(name)
+        devices.set_device(need(arguments, "device", str))
     except DeviceError as error:
         raise CommandError(str(error)) from None
-    return {"device": devices.device(), "retiled": 0}
+    switched = devices.device() != before
+    return {"device": devices.device(), "switched": switched, "retiled": len(_core.programs()) if switched else 0}

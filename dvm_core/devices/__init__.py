@@ -1,48 +1,65 @@
-"""Devices: where programs run. This version has one, `cpu`."""
+"""Devices: where programs run. `cpu` is this processor; `npu-sim` simulates an Ascend NPU on it, see docs/devices.md."""
 
 from __future__ import annotations
 
+import functools
 import os
+from typing import Any
 
 from ..errors import DeviceError
 
-# prefix of a device's name -> what it is; those not available say so instead of computing something else
-_PLANNED = {"npu-sim": "the Ascend simulation", "ascend": "a real Ascend NPU", "npu": "a real Ascend NPU"}
-AVAILABLE = ("cpu",)
+# what else has a name, and why it cannot be had
+_ELSEWHERE = {"ascend": "a real Ascend NPU", "npu": "a real Ascend NPU", "cuda": "a GPU", "gpu": "a GPU"}
+
+
+@functools.cache
+def profiles() -> dict[str, dict[str, Any]]:
+    """The devices by name: arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events."""
+    from .. import _core
+
+    return {profile["name"]: profile for profile in _core.profiles()}
 
 
 def set_device(name: str) -> None:
-    """Chooses the device of all later launches. Raises DeviceError for a name that is unknown or not available in this version."""
-    if name in AVAILABLE:
-        return
-    available = ", ".join(repr(device) for device in AVAILABLE)
-    planned = _PLANNED.get(str(name).partition(":")[0].lower())
-    if planned:
-        raise DeviceError(f"device {name!r} is {planned}, which is not part of this version; available: {available}")
-    raise DeviceError(f"there is no device {name!r}; available: {available}")
+    """Chooses the device of all later launches, also in the middle of a run: a launch that runs ends where it began, the next one is made
+    from the same bytecode for the new device. Nothing is captured again, and tensors need not be moved by the caller.
+
+    Raises DeviceError for a name that is unknown or not available; the device in use then stays."""
+    from .. import _core
+
+    if name not in profiles():
+        available = ", ".join(repr(device) for device in profiles())
+        elsewhere = _ELSEWHERE.get(str(name).partition(":")[0].lower())
+        if elsewhere:
+            raise DeviceError(f"device {name!r} is {elsewhere}, which this version does not run on; available: {available}")
+        raise DeviceError(f"there is no device {name!r}; available: {available}")
+    _core.set_device(name)
 
 
 def device() -> str:
     """The name of the device in use."""
-    return "cpu"
+    from .. import _core
+
+    return _core.device()
 
 
 class Device:
-    """What scripts written for DVM ask about the hardware."""
+    """What scripts written for DVM ask about the hardware: of the device in use."""
 
     @staticmethod
     def arch() -> str:
-        """ "CPU": neither of DVM's architecture names is true here."""
-        return "CPU"
+        """DVM's name of the architecture, "AscendC220" or "AscendC310"; "CPU" on the cpu."""
+        return profiles()[device()]["arch"]
 
     @staticmethod
     def core_num() -> int:
-        """Cores this process may use."""
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        """Vector cores of a simulated NPU; on the cpu the cores this process may use."""
+        cores = profiles()[device()]["vector_cores"]
+        return cores or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
     @staticmethod
     def soc_name() -> str:
-        """The SIMD level the kernels run at."""
+        """The simulated chip ("910b", "950"); on the cpu the SIMD level the kernels run at."""
         from .. import _core
 
-        return _core.simd_level()
+        return device().split(":")[1] if ":" in device() else _core.simd_level()

@@ -3,6 +3,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "convolution.h"
@@ -10,8 +11,10 @@
 #include "interp.h"
 #include "join.h"
 #include "memory.h"
+#include "optable.h"
 #include "pool.h"
 #include "product.h"
+#include "profile.h"
 
 namespace dvm {
 namespace {
@@ -77,6 +80,8 @@ class AreaRun {
     for (const HookCode& h : area_.hooks)
       if (!stats_ && h.kind == kHookStats && h.after < 0) stats_.reset(new Stats[area_.hooks.size() * static_cast<size_t>(run_.units)]);
     run_.stats = stats_.get();
+    if (area_.profile) coverage_ = std::make_unique<Coverage>(area_, run_.base);
+    run_.coverage = coverage_.get();
     for (const Product& p : area_.products) prepare_product(run_, p);
     for (const Convolution& v : area_.convolutions) prepare_convolution(run_, v);
   }
@@ -86,6 +91,11 @@ class AreaRun {
   void tiles(int64_t piece, int64_t pieces, Sample* sample) const { run_units(run_, run_.units * piece / pieces, run_.units * (piece + 1) / pieces, sample); }
   void move() const { run_move(area_, *run_.io.code, run_.base); }
   void finish() const {
+    int32_t instr = -1;
+    if (const std::string fault = coverage_ ? coverage_->fault(&instr) : ""; !fault.empty()) {
+      const Instr& in = run_.io.code->instrs[static_cast<size_t>(instr)];
+      throw UserError(std::string(op_name(in.op)) + ": " + fault, in.place);
+    }
     for (const Join& j : area_.joins) finish_join(run_, j);
     if (!area_.hooks.empty()) finish_hooks(run_);
   }
@@ -98,6 +108,7 @@ class AreaRun {
   std::unique_ptr<void*[]> more_base_;
   std::unique_ptr<Cell[]> more_cells_;
   std::unique_ptr<Stats[]> stats_;
+  std::unique_ptr<Coverage> coverage_;
   Run run_;
 };
 
@@ -110,7 +121,10 @@ void run_area(const AreaCode& area, RunIO& io, Sample* sample) {
     run.move();
   } else {
     run.prepare();
-    if (run.units() == 1 || area.cost_ns < kShareFromNs) {
+    if (area.profile) {
+      const int64_t cores = std::min<int64_t>(run.units(), area.profile->vector_cores);
+      parallel_for(cores, [&](int64_t core, int) { run.tiles(core, cores, nullptr); }, static_cast<int64_t>(area.cost_ns));
+    } else if (run.units() == 1 || area.cost_ns < kShareFromNs) {
       run.tiles(0, 1, sample);
     } else {
       const int64_t pieces = std::min(run.units(), kPieces);

@@ -5,6 +5,7 @@
 #include "fuse.h"
 #include "isa.h"
 #include "kernels.h"
+#include "sync.h"
 
 namespace dvm {
 
@@ -97,6 +98,8 @@ struct HookCode {
   int64_t elements = 0;
 };
 
+struct Profile;
+
 struct AreaCode {
   AreaKind kind = AreaKind::kVector;
   Geometry space;
@@ -116,6 +119,9 @@ struct AreaCode {
   const uint64_t* prologue = nullptr;           // the same words in code pages
   const uint64_t* code = nullptr;
   int64_t ub_bytes = 0;
+  int64_t ub_peak = 0;                          // without what a product packs for itself: that is not in a vector core's UB
+  const Profile* profile = nullptr;             // simulated devices only
+  std::vector<UbUse> uses;                      // of their instructions (words, not prologue)
   int64_t tile_ns = 0;                          // what finding its tiles took
   double cost_ns = 0;                           // estimate, one thread
   int move = -1;                                // instruction of a move area

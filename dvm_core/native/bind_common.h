@@ -69,6 +69,11 @@ void bind_replays(nb::module_& m);
 void bind_hooks(nb::module_& m);
 void bind_process(nb::module_& m);
 void bind_heap(nb::module_& m);
+void bind_device(nb::module_& m);
+void bind_check(nb::module_& m);
+
+// The segment that holds an area of the last launch, and its number there. Throws UserError.
+std::pair<SegmentPtr, int> find_area(Program& p, int64_t area);
 void bind_selftest(nb::module_& m);
 
 }  // namespace dvm

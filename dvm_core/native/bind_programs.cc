@@ -24,19 +24,6 @@ std::vector<AreaView> areas_of(const std::vector<SegmentPtr>& segments) {
   return areas;
 }
 
-// The segment that holds an area of the last launch (of the unhooked fusing, before the first launch) and its number there.
-std::pair<SegmentPtr, int> find_area(Program& p, int64_t area) {
-  std::vector<SegmentPtr> segments = p.last().segments;
-  if (segments.empty()) segments.push_back(p.unhooked());
-  int64_t left = area;
-  for (const SegmentPtr& s : segments) {
-    const auto n = static_cast<int64_t>(view(*s->segment).areas.size());
-    if (left >= 0 && left < n) return {s, static_cast<int>(left)};
-    left -= n;
-  }
-  throw UserError("no area " + std::to_string(area) + " in program " + std::to_string(p.id));
-}
-
 std::vector<InstructionInfo> instructions_of(Program& p) {
   const auto code = p.code();
   std::vector<InstructionInfo> all(code->instrs.size());
@@ -148,6 +135,19 @@ void bind_views(nb::module_& m) {
 }
 
 }  // namespace
+
+// The segment that holds an area of the last launch (of the unhooked fusing, before the first launch) and its number there.
+std::pair<SegmentPtr, int> find_area(Program& p, int64_t area) {
+  std::vector<SegmentPtr> segments = p.last().segments;
+  if (segments.empty()) segments.push_back(p.unhooked());
+  int64_t left = area;
+  for (const SegmentPtr& s : segments) {
+    const auto n = static_cast<int64_t>(view(*s->segment).areas.size());
+    if (left >= 0 && left < n) return {s, static_cast<int>(left)};
+    left -= n;
+  }
+  throw UserError("no area " + std::to_string(area) + " in program " + std::to_string(p.id));
+}
 
 void bind_programs(nb::module_& m) {
   bind_views(m);

@@ -1,6 +1,7 @@
 // What the handlers of tile instructions see: a run of an area, and a core at one of its tiles.
 #pragma once
 #include "areacode.h"
+#include "coverage.h"
 
 namespace dvm {
 
@@ -12,6 +13,7 @@ struct Run {
   void** base;               // addresses by slot
   Stats* stats = nullptr;    // [hook][unit]
   int64_t units = 0;
+  Coverage* coverage = nullptr;  // simulated devices: what has been written of each result
 
   uint8_t* workspace(int64_t offset) const { return static_cast<uint8_t*>(io.workspace) + offset; }
 };
@@ -27,6 +29,37 @@ struct Core {
   void* pointer(uint32_t operand) const { return operand & kGlobal ? at[operand & (kGlobal - 1)] : ub + int64_t(operand) * kUbUnit; }
   int64_t count(Span s) const { return s == Span::kFull ? full : s == Span::kRow ? rows : s == Span::kCols ? cols : 1; }
 };
+
+// The tiles of one unit: rows [first, last) in steps of tile_rows, columns [col, col + cols).
+struct UnitTiles {
+  int64_t first = 0, last = 0, col = 0, cols = 0;
+};
+
+inline UnitTiles enter_unit(Core& c, int64_t unit) {
+  const Geometry& g = c.run.area.space;
+  const int64_t row_units = g.groups * g.blocks;
+  const int64_t chunk = g.chunk_outer ? unit / row_units : unit % g.chunks, rest = g.chunk_outer ? unit % row_units : unit / g.chunks;
+  c.unit = unit;
+  c.group = rest / g.blocks;
+  c.block = rest % g.blocks;
+  UnitTiles t;
+  t.col = chunk * g.tile_cols;
+  t.cols = g.tile_cols < g.cols - t.col ? g.tile_cols : g.cols - t.col;
+  t.first = c.group * g.group_rows + c.block * g.block_rows;
+  const int64_t group_end = (c.group + 1) * g.group_rows;
+  t.last = t.first + g.block_rows < group_end ? t.first + g.block_rows : group_end;
+  return t;
+}
+
+inline void enter_tile(Core& c, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  c.row = row;
+  c.rows = rows;
+  c.col = col;
+  c.cols = cols;
+  c.full = rows * cols;
+  const std::vector<GlobalSlot>& slots = c.run.area.slots;
+  for (size_t s = 0; s < slots.size(); ++s) c.at[s] = static_cast<uint8_t*>(c.run.base[s]) + row * slots[s].row_step + col * slots[s].col_step;
+}
 
 using Handler = void (*)(Core& c, const uint64_t* w);
 

@@ -1,4 +1,7 @@
 #include "disasm.h"
+#include "profile.h"
+
+#include <algorithm>
 
 #include <cstdio>
 
@@ -126,10 +129,29 @@ std::string slot_text(const AreaCode& area, size_t number) {
   return text + "\n";
 }
 
+// As DVM writes it: the pipe, then whom it waits for and whom it tells, with the event.
+std::string sync_text(const uint64_t* w) {
+  constexpr const char* names[kPipes] = {"load", "simd", "store"};
+  if (!head_synced(*w)) return "";
+  const auto pipe = static_cast<size_t>(pipe_of(head_id(*w)));
+  const uint64_t sync = w[head_len(*w) - 1];
+  std::string text = std::string("    {") + names[pipe];
+  if (sync & kBarrier) text += ", bar(1)";
+  for (size_t p = 0; p < kPipes; ++p)
+    for (const Sync field : {Sync::kWait, Sync::kBackWait, Sync::kSet, Sync::kBackSet}) {
+      const int event = sync_event(sync, field, static_cast<Pipe>(p));
+      if (event < 0) continue;
+      const bool waits = field == Sync::kWait || field == Sync::kBackWait;
+      text +=
+          std::string(", ") + names[waits ? p : pipe] + "_" + names[waits ? pipe : p] + "_sync(" + (waits ? "wait, " : "set, ") + std::to_string(event) + ")";
+    }
+  return text + "}\n";
+}
+
 void append(std::string* text, const AreaCode& area, const std::vector<uint64_t>& words, const std::vector<int32_t>& instr) {
   int line = 0;
   for (size_t w = 0; words[w]; w += static_cast<size_t>(head_len(words[w])))
-    *text += std::to_string(line++) + ": " + line_of(area, words.data() + w) + " ; %" + std::to_string(instr[w]) + "\n";
+    *text += std::to_string(line++) + ": " + line_of(area, words.data() + w) + " ; %" + std::to_string(instr[w]) + "\n" + sync_text(words.data() + w);
 }
 
 }  // namespace
@@ -137,6 +159,9 @@ void append(std::string* text, const AreaCode& area, const std::vector<uint64_t>
 std::string disassemble(const AreaCode& area) {
   const Geometry& g = area.space;
   std::string text;
+  if (area.profile)
+    text += std::string("// target=") + area.profile->name + ", block_dim=" + std::to_string(std::min<int64_t>(g.units(), area.profile->vector_cores)) +
+            ", ub_limit=" + std::to_string(area.profile->ub_bytes - area.profile->ub_reserve) + "\n";
   constexpr const char* mains[] = {"vmain.aiv", "vmain.mix", "vmain.move", "vmain.aiv"};
   text += std::string(mains[static_cast<int>(area.kind)]) + "(rows=" + std::to_string(g.rows) + ", cols=" + std::to_string(g.cols) +
           ", tile=" + std::to_string(g.tile_rows) + "x" + std::to_string(g.tile_cols) + ", units=" + std::to_string(g.units()) +

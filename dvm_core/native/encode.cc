@@ -34,7 +34,8 @@ AreaCode Encoder::run() {
   count_loads();
   external_register_.assign(space_.externals.size(), -1);
   for (size_t n = 0; n < area_.instrs.size(); ++n) lower(area_.instrs[n], refs_.data() + first_ref[n]);
-  out_.ub_bytes = allocate_ub(prologue_, ops_, &registers_, out_.space);
+  if (in_.profile.simulated) pin_buffers();
+  out_.ub_bytes = out_.ub_peak = allocate_ub(prologue_, ops_, &registers_, out_.space);
   const auto reserve = [&](int64_t* at, int64_t bytes) {
     if (!bytes) return;
     *at = (out_.ub_bytes + 127) / 128 * 128;
@@ -45,6 +46,7 @@ AreaCode Encoder::run() {
     if (p.chained() && p.from != p.dtype) reserve(&p.wide, out_.space.tile_rows * p.n * item_size(p.dtype));
   }
   for (Convolution& v : out_.convolutions) reserve(&v.ub, convolution_ub_bytes(v, out_.space));
+  if (in_.profile.simulated) order_pipes();
   pack(prologue_, &out_.prologue_words, &out_.prologue_instr);
   pack(ops_, &out_.words, &out_.instr);
   return std::move(out_);
@@ -184,14 +186,17 @@ int32_t Encoder::result_register(int i, Span span) {
   s.row_step = span == Span::kRow ? item : out_.space.cols * item;
   s.col_step = span == Span::kRow ? 0 : item;
   const int32_t slot = add_slot(s);
-  if (span == Span::kRow || !out_.space.narrow()) return add_register(span, in.dtype, slot);
+  if (is_run(span) && !in_.profile.simulated) return add_register(span, in.dtype, slot);
   store_after_ = slot;
   return add_register(span, in.dtype);
 }
 
+// Whether a tile of a contiguous value is one run of memory.
+bool Encoder::is_run(Span span) const { return span != Span::kFull || !out_.space.narrow(); }
+
 bool Encoder::used_in_place(const External& e) const {
   if (!e.contiguous) return false;
-  return e.span == Span::kFull ? !out_.space.narrow() : e.span == Span::kCols ? out_.space.tile_rows == 1 : true;
+  return e.span == Span::kCols ? out_.space.tile_rows == 1 : is_run(e.span);
 }
 
 // The register of an external; loaded at its first use, `into` a result where one is given and a load is needed.
@@ -206,16 +211,21 @@ int32_t Encoder::external(int32_t index, int32_t instr, int32_t into) {
   } else {
     slot = root_slot(e.root);
   }
-  const bool bound = used_in_place(e);
+  const bool bound = used_in_place(e), copied = bound && in_.profile.simulated && e.immediate < 0;
   // One row for all rows is repeated once, before the tiles.
   const bool invariant = e.span == Span::kCols && !bound && out_.space.tile_cols == out_.space.cols, repeated = invariant && e.contiguous;
   space_.describe(e, bound || repeated, &slot, &out_.axes);
   const int32_t number = add_slot(slot);
   const Span span = e.span == Span::kCols ? Span::kFull : e.span;
-  if (bound) return reg = add_register(span, e.dtype, number);
-  const int32_t source = add_register(repeated ? Span::kCols : span, e.dtype, number);
-  TileOp load{.id = repeated ? Tile::kBroadcastY : Tile::kLoadView, .span = span, .dtype = e.dtype, .a = source, .instr = instr};
+  if (bound && !copied) return reg = add_register(span, e.dtype, number);
+  int32_t source = add_register(repeated ? Span::kCols : span, e.dtype, number);
+  TileOp load{.id = copied ? Tile::kLoad : repeated ? Tile::kBroadcastY : Tile::kLoadView, .span = span, .dtype = e.dtype, .a = source, .instr = instr};
   if (invariant) {
+    if (repeated && in_.profile.simulated) {
+      const int32_t row = add_register(Span::kCols, e.dtype);
+      prologue_.push_back({.id = Tile::kLoad, .span = Span::kCols, .dtype = e.dtype, .dst = row, .a = source, .instr = instr});
+      load.a = source = row;
+    }
     reg = load.dst = add_register(span, e.dtype);
     registers_[reg].pinned = true;
     prologue_.push_back(load);
@@ -252,17 +262,47 @@ uint32_t Encoder::operand_word(int32_t reg) const {
 void Encoder::pack(const std::vector<TileOp>& ops, std::vector<uint64_t>* words, std::vector<int32_t>* instr) const {
   words->reserve(ops.size() * 2 + 1);
   for (const TileOp& op : ops) {
-    const uint8_t len = op.id == Tile::kSelect ? 3 : 2;
+    const uint8_t len = (op.id == Tile::kSelect ? 3 : 2) + (op.sync ? 1 : 0);
     const bool product = op.id >= Tile::kMatMul && op.id <= Tile::kConv2DWeight;
     const uint32_t a = product ? static_cast<uint32_t>(op.number) : operand_word(op.a);
     const uint32_t b = op.number >= 0 && !product ? static_cast<uint32_t>(op.number) : operand_word(op.b);
-    words->push_back(pack_head({op.id, operand_word(op.dst), op.form, op.span, static_cast<uint8_t>(op.dtype), static_cast<uint8_t>(op.from), len}));
+    words->push_back(
+        pack_head({op.id, operand_word(op.dst), op.form, op.span, static_cast<uint8_t>(op.dtype), static_cast<uint8_t>(op.from), len, op.sync != 0}));
     words->push_back(uint64_t(b) << 26 | a);
-    if (len == 3) words->push_back(operand_word(op.c));
+    if (op.id == Tile::kSelect) words->push_back(operand_word(op.c));
+    if (op.sync) words->push_back(op.sync);
     instr->insert(instr->end(), len, op.instr);
   }
   words->push_back(0);
   instr->push_back(-1);
+}
+
+// ---- simulated devices --------------------------------------------------------------------------------------------------------------
+
+// Buffers that the load pipe fills or the store pipe empties keep their place: no other pipe has to be told when they are free within a tile.
+void Encoder::pin_buffers() {
+  for (const TileOp& op : ops_) {
+    if (pipe_of(op.id) == Pipe::kLoad && op.dst >= 0) registers_[op.dst].pinned = true;
+    if (pipe_of(op.id) == Pipe::kStore) registers_[op.a].pinned = true;
+  }
+}
+
+UbUse::Range Encoder::bytes_of(int32_t reg) const {
+  if (reg < 0 || registers_[reg].slot >= 0) return {};
+  const Register& r = registers_[reg];
+  return {r.address, r.address + register_bytes(r, out_.space)};
+}
+
+void Encoder::order_pipes() {
+  int32_t word = 0;
+  for (const TileOp& op : ops_) out_.uses.push_back({pipe_of(op.id), op.instr, 0, bytes_of(op.dst), {bytes_of(op.a), bytes_of(op.b), bytes_of(op.c)}});
+  const std::vector<uint64_t> sync = dvm::order_pipes(out_.uses);
+  for (size_t i = 0; i < ops_.size(); ++i) {
+    ops_[i].sync = sync[i];
+    out_.uses[i].word = word;
+    word += (ops_[i].id == Tile::kSelect ? 3 : 2) + (sync[i] ? 1 : 0);
+  }
+  out_.profile = &in_.profile;
 }
 
 AreaCode encode(const EncodeInput& in, int area) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "areacode.h"
+#include "profile.h"
 
 namespace dvm {
 
@@ -13,6 +14,7 @@ struct EncodeInput {
   const std::vector<uint8_t>& stored;    // by local value: in memory after its area (kept or a workspace slot)
   const std::vector<HookSite>& hooks;
   int64_t tile_elements;
+  const Profile& profile;
 };
 
 // Slots of kind kWorkspace name their value; their offsets, and those of scratch memory, are filled in when the workspace is planned.

@@ -35,6 +35,7 @@ class Encoder {
   int32_t constant_slot(double value, DType dtype);
   int32_t add_register(Span span, DType dtype, int32_t slot = -1);
   int32_t result_register(int i, Span span);
+  bool is_run(Span span) const;
   bool used_in_place(const External& e) const;
   int32_t external(int32_t index, int32_t instr, int32_t into = -1);
   int32_t register_of(int i) const;
@@ -58,6 +59,10 @@ class Encoder {
   void lower_convolution(int i, int32_t dst);
   void hooks_in_tile(int i, int32_t reg, Span span);
   void hooks_after(int i, int32_t slot);
+
+  void pin_buffers();
+  void order_pipes();
+  UbUse::Range bytes_of(int32_t reg) const;
 
   uint32_t operand_word(int32_t reg) const;
   void pack(const std::vector<TileOp>& ops, std::vector<uint64_t>* words, std::vector<int32_t>* instr) const;

@@ -11,7 +11,6 @@ namespace dvm {
 namespace {
 
 constexpr int kLookBack = 12;            // areas an instruction may try to join
-constexpr size_t kLongestArea = 192;     // instructions
 
 // A product of a tile's whole rows reads all of its B for every block of rows: B's columns are limited, and the bytes of both products' B
 // where nothing else asks for whole rows.
@@ -19,8 +18,8 @@ constexpr int64_t kChainedColumns = 512, kChainedBytes = 1 << 20;
 
 class Fuser {
  public:
-  Fuser(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& hooked, bool unfused)
-      : code_(code), begin_(begin), end_(end), inputs_(static_cast<int>(code.inputs.size())), unfused_(unfused) {
+  Fuser(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& hooked, const FuseLimits& limits)
+      : code_(code), begin_(begin), end_(end), inputs_(static_cast<int>(code.inputs.size())), limits_(limits) {
     std::vector<uint8_t> needed(inputs_ + end, 0);
     for (int i = end - 1; i >= begin; --i) {
       const int v = inputs_ + i;
@@ -48,7 +47,8 @@ class Fuser {
     }
     fold_views();
     for (Area& a : f_.areas)
-      if (a.cut.empty()) a.cut = unfused_ ? "each instruction runs alone" : a.kind == AreaKind::kMove ? "data movement runs alone" : "nothing more to fuse";
+      if (a.cut.empty())
+        a.cut = limits_.unfused ? "each instruction runs alone" : a.kind == AreaKind::kMove ? "data movement runs alone" : "nothing more to fuse";
     return std::move(f_);
   }
 
@@ -67,13 +67,13 @@ class Fuser {
   }
 
   void note_cut(int area, Cut cut, int i) {
-    if (area >= 0 && f_.areas[area].cut.empty() && !unfused_) f_.areas[area].cut = cut_words(cut, code_, f_.resolved, f_.areas[area], i);
+    if (area >= 0 && f_.areas[area].cut.empty() && !limits_.unfused) f_.areas[area].cut = cut_words(cut, code_, f_.resolved, f_.areas[area], i);
   }
 
   void place(int i) {
     const Instr& in = code_.instrs[i];
     const int latest = latest_producer(in), count = static_cast<int>(f_.areas.size());
-    if (!unfused_) {
+    if (!limits_.unfused) {
       if (latest >= 0) {
         const Cut cut = join(latest, i);
         if (cut == Cut::kNone) return;
@@ -110,7 +110,7 @@ class Fuser {
   }
 
   void place_matmul(int i) {
-    const int left = unfused_ || code_.instrs[i].op != Op::kMATMUL ? -1 : producer_area(code_.instrs[i].operands[0]);
+    const int left = limits_.unfused || code_.instrs[i].op != Op::kMATMUL ? -1 : producer_area(code_.instrs[i].operands[0]);
     Cut cut = Cut::kMatMul;
     if (left >= 0 && f_.areas[left].kind != AreaKind::kMove && extent_of(code_.instrs[i].operands[0]) != Extent::kJoined) {
       cut = chain(left, i);
@@ -137,7 +137,7 @@ class Fuser {
     if (producer_area(in.operands[1]) >= index) return Cut::kRight;
     if (area.kind != AreaKind::kCube || code_.instrs[area.instrs[0]].op != Op::kMATMUL) return Cut::kVector;
     if (in.attrs[0]) return Cut::kTurned;
-    if (area.instrs.size() >= kLongestArea) return Cut::kFull;
+    if (area.instrs.size() >= limits_.longest_area) return Cut::kFull;
     if (area.cols != k || area.elements != a.size()) return Cut::kOrder;
     if (rows * k != area.elements || n == 1) return Cut::kBatches;
     const int64_t first_k = f_.areas[index].inner;
@@ -156,7 +156,7 @@ class Fuser {
     Area& area = f_.areas[index];
     const Instr& in = code_.instrs[i];
     if (area.kind == AreaKind::kMove) return Cut::kMove;
-    if (area.instrs.size() >= kLongestArea) return Cut::kFull;
+    if (area.instrs.size() >= limits_.longest_area) return Cut::kFull;
     const Dims& space = space_of(code_, f_.resolved, i);
     if (is_reduction(in.op)) {
       if (space.size() != area.elements) return Cut::kSpace;
@@ -235,11 +235,11 @@ class Fuser {
 
   static bool is_row_reduction(const Reduction& r) { return r.inner == 1; }
 
-  static Cut reduction_fits(const Area& area, const Reduction& r) {
+  Cut reduction_fits(const Area& area, const Reduction& r) const {
     if (r.count == 1) return Cut::kNone;
     if (is_row_reduction(r)) {
       if (area.cols && area.cols != r.count) return Cut::kRows;
-      if (r.count > kLongestRow && area.kind == AreaKind::kCube) return Cut::kLongRow;
+      if (r.count > limits_.longest_row && area.kind == AreaKind::kCube) return Cut::kLongRow;
       return Cut::kNone;
     }
     if (area.cols && area.cols != r.inner) return Cut::kRows;
@@ -252,7 +252,7 @@ class Fuser {
     if (r.count == 1) return;
     if (is_row_reduction(r)) {
       area.cols = r.count;
-      if (r.count > kLongestRow) {
+      if (r.count > limits_.longest_row) {
         area.row_joins = true;
         f_.extent[i] = Extent::kJoined;
       } else {
@@ -279,7 +279,7 @@ class Fuser {
 
   const ProgramCode& code_;
   const int begin_, end_, inputs_;
-  const bool unfused_;
+  const FuseLimits limits_;
   Fusing f_;
 };
 
@@ -316,8 +316,8 @@ bool Bounds::merge(const Dims& shape, int64_t scale) {
   return true;
 }
 
-Fusing fuse(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& hooked, bool unfused) {
-  return Fuser(code, begin, end, keep, hooked, unfused).run();
+Fusing fuse(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& hooked, const FuseLimits& limits) {
+  return Fuser(code, begin, end, keep, hooked, limits).run();
 }
 
 }  // namespace dvm

@@ -58,7 +58,13 @@ struct Fusing {
   std::vector<int> folded_into;   // by instruction: its first consumer for a view, itself if dead, -1 otherwise
 };
 
-// kept and hooked: by local value and by instruction. unfused: every instruction an area of its own.
-Fusing fuse(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& hooked, bool unfused);
+struct FuseLimits {
+  bool unfused = false;               // every instruction an area of its own
+  int64_t longest_row = kLongestRow;
+  size_t longest_area = 192;          // instructions
+};
+
+// kept and hooked: by local value and by instruction.
+Fusing fuse(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& hooked, const FuseLimits& limits);
 
 }  // namespace dvm

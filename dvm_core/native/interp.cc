@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "convolution.h"
 #include "elements.h"
@@ -67,9 +68,19 @@ void do_load_view(Core& c, const uint64_t* w) {
             {axes + s.row_axes, s.col_axes}, c.row, c.rows, row_only ? 0 : c.col, row_only ? 1 : c.cols, item_size(s.dtype));
 }
 
+// A run of memory to the UB, or back.
+void do_copy_run(Core& c, const uint64_t* w) {
+  const int64_t bytes = c.count(head_span(*w)) * item_size(DType(head_dtype(*w)));
+  void* to = c.pointer(head_dst(*w));
+  if (bytes) std::memcpy(to, c.pointer(operand_a(w[1])), static_cast<size_t>(bytes));
+  if (c.run.coverage && head_id(*w) == Tile::kStore) c.run.coverage->mark(head_dst(*w) & (kGlobal - 1), to, 1, bytes, 0);
+}
+
 void do_store_view(Core& c, const uint64_t* w) {
   const int item = item_size(DType(head_dtype(*w)));
-  c.run.k.copy_out(c.pointer(head_dst(*w)), c.pointer(operand_a(w[1])), c.rows, c.cols, c.run.area.space.cols * item, item, item);
+  const int64_t stride = c.run.area.space.cols * item;
+  c.run.k.copy_out(c.pointer(head_dst(*w)), c.pointer(operand_a(w[1])), c.rows, c.cols, stride, item, item);
+  if (c.run.coverage) c.run.coverage->mark(head_dst(*w) & (kGlobal - 1), c.pointer(head_dst(*w)), c.rows, c.cols * item, stride);
 }
 
 void do_random(Core& c, const uint64_t* w) {
@@ -103,6 +114,8 @@ constexpr Handler handler_of(Tile id, Handler by_layout) {
     case Tile::kProdX: return do_reduce;
     case Tile::kLoadView: return do_load_view;
     case Tile::kStoreView: return do_store_view;
+    case Tile::kLoad:
+    case Tile::kStore: return do_copy_run;
     case Tile::kBroadcastX: return do_broadcast_x;
     case Tile::kBroadcastY: return do_broadcast_y;
     case Tile::kBroadcastS: return do_broadcast_s;
@@ -153,6 +166,8 @@ void dispatch(Core& c, const uint64_t* w, Sample* sample) {
 
 }  // namespace
 
+void step(Core& c, const uint64_t* word) { kHandlers[*word >> 48](c, word); }
+
 // Units [from, to) on this thread.
 void run_units(const Run& run, int64_t from, int64_t to, Sample* sample) {
   const AreaCode& area = run.area;
@@ -162,30 +177,16 @@ void run_units(const Run& run, int64_t from, int64_t to, Sample* sample) {
   auto* scratch = static_cast<uint8_t*>(thread_scratch(ub_bytes + static_cast<int64_t>(slots * sizeof(void*))));
   Core c{run, scratch, reinterpret_cast<void**>(scratch + ub_bytes)};
   std::copy(run.base, run.base + slots, c.at);
-  const auto set_tile = [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
-    c.row = row;
-    c.rows = rows;
-    c.col = col;
-    c.cols = cols;
-    c.full = rows * cols;
-    for (size_t s = 0; s < slots; ++s) c.at[s] = static_cast<uint8_t*>(run.base[s]) + row * area.slots[s].row_step + col * area.slots[s].col_step;
-  };
   if (*area.prologue) {
-    set_tile(0, g.tile_rows, 0, g.tile_cols);
+    enter_tile(c, 0, g.tile_rows, 0, g.tile_cols);
     dispatch(c, area.prologue);
   }
-  const int64_t row_units = g.groups * g.blocks;
+  if (area.profile) return run_pipes(c, from, to);
   for (int64_t unit = from; unit < to; ++unit) {
-    const int64_t chunk = g.chunk_outer ? unit / row_units : unit % g.chunks, rest = g.chunk_outer ? unit % row_units : unit / g.chunks;
-    c.unit = unit;
-    c.group = rest / g.blocks;
-    c.block = rest % g.blocks;
-    const int64_t col = chunk * g.tile_cols, cols = std::min(g.tile_cols, g.cols - col);
-    const int64_t first = c.group * g.group_rows + c.block * g.block_rows;
-    const int64_t last = std::min(first + g.block_rows, (c.group + 1) * g.group_rows);
-    for (int64_t row = first; row < last; row += g.tile_rows) {
-      set_tile(row, std::min(g.tile_rows, last - row), col, cols);
-      c.first_of_block = row == first;
+    const UnitTiles t = enter_unit(c, unit);
+    for (int64_t row = t.first; row < t.last; row += g.tile_rows) {
+      enter_tile(c, row, std::min(g.tile_rows, t.last - row), t.col, t.cols);
+      c.first_of_block = row == t.first;
       if (sample && sample->wanted()) dispatch(c, area.code, sample);
       else dispatch(c, area.code);
     }

@@ -15,6 +15,12 @@ bool run_stack(const AreaCode* areas, int count, RunIO& io, int64_t* ns);
 // Units [from, to) of an area on the calling thread.
 void run_units(const Run& run, int64_t from, int64_t to, Sample* sample);
 
+// One instruction.
+void step(Core& c, const uint64_t* word);
+
+// The same units on one core of a simulated NPU, its prologue done. Throws UserError if its pipes wait for each other.
+void run_pipes(const Core& core, int64_t from, int64_t to);
+
 // The instruction of a move area. `base`: addresses by slot.
 void run_move(const AreaCode& area, const ProgramCode& code, void* const* base);
 

@@ -12,10 +12,20 @@
 //   span    how many elements are made: full = rows x cols · row = one per row · cols = one row · one
 //   dtype   of the operands of the computation; from: dtype a cast reads
 //   len     words of the instruction, the head included
-//   bit 0   1, so that no head is zero
+//   flags   bit 0: 1, so that no head is zero · bit 1: the last word is a sync word
 //
 // The names are those of DVM's disassembler. Loads and stores that would copy whole contiguous tiles do not exist here: the operand is
 // bound to global memory (`g<slot>` in the text). Sync flags do not exist either: one core runs its tile in order.
+//
+// On a simulated NPU both exist: `load` and `store` are copies, and the last word of an instruction that takes part says how the pipes
+// (load, simd, store) wait for each other:
+//
+//   sync    48        47      36 35      24 23      12 11       0
+//          +------------+----------+----------+----------+----------+     each 12 bits: for the other pipe p = 0, 1, 2
+//          | barrier (1)| back_set | back_wait|   set    |   wait   |     4 bits: valid (1), event (3)
+//          +------------+----------+----------+----------+----------+
+//
+//   wait and set: within a tile. back_wait: not in a core's first tile; back_set: not in its last. barrier: of the simd pipe with itself.
 #pragma once
 #include <cstdint>
 
@@ -87,6 +97,8 @@ namespace dvm {
   X(0x82, BroadcastX, "BroadcastX", unary, "d[r, :] = a[r]")                                                                       \
   X(0x83, BroadcastY, "BroadcastY", unary, "d[:, c] = a[c]")                                                                       \
   X(0x84, BroadcastS, "BroadcastS", unary, "d[:, :] = a")                                                                          \
+  X(0x85, Load, "load", unary, "d = a, a run of memory copied into the UB (simulated devices)")                                    \
+  X(0x86, Store, "store", unary, "global slot d = a, a run of the UB copied to memory (simulated devices)")                        \
   X(0x90, SumXJoin, "SumX_join", join, "partial sums of a long row, joined after the tiles; b: number of the join")                \
   X(0x91, MaxXJoin, "MaxX_join", join, "the same for max")                                                                         \
   X(0x92, MinXJoin, "MinX_join", join, "the same for min")                                                                         \
@@ -110,6 +122,37 @@ inline constexpr int kTileIds = 256;
 enum class Form : uint8_t { kTT = 0, kTS = 1, kST = 2, kTX = 3, kXT = 4 };
 enum class Span : uint8_t { kFull = 0, kRow = 1, kCols = 2, kOne = 3 };
 
+// What runs side by side on an NPU core, each in its order. A product belongs to the cube cores; its vector core takes it as a load.
+enum class Pipe : uint8_t { kLoad = 0, kSimd = 1, kStore = 2 };
+inline constexpr int kPipes = 3;
+constexpr Pipe pipe_of(Tile id) {
+  switch (id) {
+    case Tile::kLoad:
+    case Tile::kLoadView: return Pipe::kLoad;
+    case Tile::kStore:
+    case Tile::kStoreView:
+    case Tile::kSumXJoin:
+    case Tile::kMaxXJoin:
+    case Tile::kMinXJoin:
+    case Tile::kProdXJoin:
+    case Tile::kProdY:
+    case Tile::kSumY:
+    case Tile::kMaxY:
+    case Tile::kMinY: return Pipe::kStore;
+    default: return Pipe::kSimd;
+  }
+}
+
+// Fields of a sync word.
+enum class Sync : uint8_t { kWait = 0, kSet = 1, kBackWait = 2, kBackSet = 3 };
+inline constexpr uint64_t kBarrier = 1ull << 48;
+constexpr uint64_t sync_bits(Sync field, Pipe other, int event) { return uint64_t(8 | (event & 7)) << (12 * int(field) + 4 * int(other)); }
+// The event, or -1 if the instruction does not take part.
+constexpr int sync_event(uint64_t word, Sync field, Pipe other) {
+  const int bits = int(word >> (12 * int(field) + 4 * int(other))) & 15;
+  return bits & 8 ? bits & 7 : -1;
+}
+
 inline constexpr uint32_t kGlobal = 1u << 25;      // operand is a slot number
 inline constexpr uint32_t kOperandMask = (1u << 26) - 1;
 inline constexpr int64_t kUbUnit = 16;             // bytes an operand's UB address counts in
@@ -120,11 +163,12 @@ struct Head {
   Form form;
   Span span;
   uint8_t dtype, from, len;
+  bool synced = false;  // its last word is a sync word
 };
 
 constexpr uint64_t pack_head(const Head& h) {
   return uint64_t(h.id) << 48 | uint64_t(h.dst & kOperandMask) << 22 | uint64_t(h.form) << 19 | uint64_t(h.span) << 17 | uint64_t(h.dtype & 15) << 13 |
-         uint64_t(h.from & 15) << 9 | uint64_t(h.len & 15) << 5 | 1;
+         uint64_t(h.from & 15) << 9 | uint64_t(h.len & 15) << 5 | uint64_t(h.synced) << 1 | 1;
 }
 constexpr Tile head_id(uint64_t w) { return static_cast<Tile>(w >> 48); }
 constexpr uint32_t head_dst(uint64_t w) { return uint32_t(w >> 22) & kOperandMask; }
@@ -133,6 +177,7 @@ constexpr Span head_span(uint64_t w) { return static_cast<Span>(w >> 17 & 3); }
 constexpr int head_dtype(uint64_t w) { return int(w >> 13 & 15); }
 constexpr int head_from(uint64_t w) { return int(w >> 9 & 15); }
 constexpr int head_len(uint64_t w) { return int(w >> 5 & 15); }
+constexpr bool head_synced(uint64_t w) { return w >> 1 & 1; }
 constexpr uint32_t operand_a(uint64_t w) { return uint32_t(w) & kOperandMask; }
 constexpr uint32_t operand_b(uint64_t w) { return uint32_t(w >> 26) & kOperandMask; }
 

@@ -138,6 +138,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
   request.begin = begin;
   request.end = end;
   request.unfused = unfused;
+  request.profile = &profile_;
   request.keep.assign(keep_.size(), 0);
   std::copy(keep_.begin() + code_->value_of(begin), keep_.begin() + code_->value_of(end), request.keep.begin() + code_->value_of(begin));
   for (const HookSite& site : sites_)
@@ -158,12 +159,21 @@ void Launch::run_segment(int begin, int end, bool unfused) {
     RunIO io;
     io.code = code_.get();
     io.values = &values_;
+    if (profile_.simulated) {
+      if (!device_) device_ = std::make_unique<DeviceValues>(profile_, values_.size());
+      device_->prepare(*segment->segment, values_);
+      io.values = &device_->values();
+    }
     io.workspace = workspace ? workspace->data : nullptr;
     io.stats = &stats_;
     io.checks = &checks_;
     io.times = &program->times;
     const int64_t start = memory_log_on() ? now_ns() : 0;
     dvm::run(*segment->segment, io);
+    if (device_) {
+      device_->fetch(*segment->segment, &values_);
+      fill_views(*segment->segment, &values_);
+    }
     if (start && workspace) log_workspace(seen, *workspace, start);
   }
   count_copy_avoided(segment->copies_avoided);
@@ -175,7 +185,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
 
 // With hooks the input is still wanted as it was: at a stop, or where a check reports.
 void Launch::place_over_inputs(const SegmentView& seen) {
-  if (!hooks_.empty() || check_mask_) return;
+  if (!hooks_.empty() || check_mask_ || profile_.simulated) return;
   for (const Plan::Over& o : over_) {
     if (std::find(seen.over_inputs.begin(), seen.over_inputs.end(), std::pair{o.result, o.input}) == seen.over_inputs.end()) continue;
     const Value& input = values_[static_cast<size_t>(o.input)];

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device.h"
 #include "memory.h"
 #include "program_cache.h"
 
@@ -92,6 +93,8 @@ class Launch : public std::enable_shared_from_this<Launch> {
   std::vector<Stats> stats_;           // by HookSite::slot
   std::vector<int> checks_;
   std::vector<SegmentPtr> segments_;   // run so far
+  const Profile& profile_ = current_profile();  // the device the launch began on
+  std::unique_ptr<DeviceValues> device_;         // its values there, on a device with memory of its own
 };
 
 }  // namespace dvm

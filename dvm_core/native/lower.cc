@@ -56,7 +56,12 @@ void Encoder::lower(int i, const Ref* refs) {
       else lower_copy(i, refs[0], dst, span);
   }
   if (store_after_) {
-    emit({.id = Tile::kStoreView, .span = span, .dtype = in.dtype, .dst = add_register(span, in.dtype, *store_after_), .a = dst, .instr = i});
+    emit({.id = is_run(span) ? Tile::kStore : Tile::kStoreView,
+          .span = span,
+          .dtype = in.dtype,
+          .dst = add_register(span, in.dtype, *store_after_),
+          .a = dst,
+          .instr = i});
     store_after_.reset();
   }
   hooks_in_tile(i, dst, span);
@@ -83,6 +88,7 @@ void Encoder::lower_unary(int i, const Ref& a, int32_t dst, Span span) {
 int32_t Encoder::cast(int32_t reg, DType to, int32_t instr, int32_t into) {
   const DType from = registers_[reg].dtype;
   if (from == to && into < 0) return reg;
+  if (const DType next = next_cast(in_.profile, from, to); next != to) return cast(cast(reg, next, instr), to, instr, into);
   const Span span = registers_[reg].span;
   const int32_t dst = into >= 0 ? into : add_register(span, to);
   emit({.id = Tile::kCast, .span = span, .dtype = to, .from = from, .dst = dst, .a = reg, .instr = instr});

@@ -52,6 +52,7 @@ Registry& registry() {
 void put(std::vector<int64_t>& words, const SegmentRequest& r) {
   words.push_back(static_cast<int64_t>(r.begin) << 32 | r.end);
   words.push_back(tile_elements.load() << 1 | static_cast<int64_t>(r.unfused));
+  words.push_back(reinterpret_cast<intptr_t>(r.profile));
   uint64_t bits = 0;
   for (size_t i = 0; i < r.keep.size(); ++i) {
     bits |= static_cast<uint64_t>(r.keep[i] != 0) << (i % 64);
@@ -123,6 +124,7 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
   auto made = std::make_shared<CompiledSegment>();
   CompileOptions options;
   options.unfused = request.unfused;
+  options.profile = request.profile;
   options.tile_elements = tile_elements.load();
   made->segment = compile(code, request.begin, request.end, request.keep, request.hooks, options);
   made->copies_avoided = avoided(code, request, view(*made->segment));

@@ -130,9 +130,12 @@ struct SegmentView {                 // what the debugger shows of it
   int64_t fuse_ns = 0, tile_ns = 0, encode_ns = 0;  // what compiling it took
 };
 
+struct Profile;                      // a device (profile.h)
+
 struct CompileOptions {
   bool unfused = false;              // every instruction an area of its own (stepping)
   int64_t tile_elements = 0;         // 0: automatic
+  const Profile* profile = nullptr;  // null: the cpu's
 };
 
 // keep: per local value, non-zero if it must be in memory after the segment (contiguous). Immediates are read at run time through
@@ -153,6 +156,8 @@ struct RunIO {
   FunctionTimes* times = nullptr;  // gets kernels, dispatch and waiting
   std::vector<int>* checks;  // by HookSite::slot: or of check bits
 };
+// Values that are views of others, from where those are.
+void fill_views(const Segment& segment, std::vector<Value>* values);
 // Runs the segment on the calling thread and the worker pool. Throws UserError for an index out of range (naming it).
 void run(Segment& segment, RunIO& io);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hooks.h"
+#include "profile.h"
 #include "program.h"
 #include "spent.h"
 
@@ -33,6 +34,7 @@ struct SegmentRequest {
   std::vector<uint8_t> keep;
   std::vector<HookSite> hooks;
   bool unfused = false;
+  const Profile* profile = &current_profile();
 };
 
 // A segment's tile code is shared by all launches; one launch at a time runs it.

@@ -1,11 +1,14 @@
 #include "segment.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "disasm.h"
 #include "encode.h"
 #include "interp.h"
 #include "memory.h"
+#include "optable.h"
 #include "pool.h"
 #include "spent.h"
 #include "stack.h"
@@ -72,25 +75,49 @@ AreaInfo describe(const Area& area, const AreaCode& code) {
   return {kind_name(code.kind), area.instrs, area.cut, code.move >= 0 ? 1 : g.units() * per_block, g.tile_rows, g.tile_cols, 0};
 }
 
-}  // namespace
+// On a device with a UB of its own: tiles that give every core something to do and fit. Null if not even the smallest tile does.
+std::optional<AreaCode> encode_to_fit(const EncodeInput& input, int area) {
+  constexpr int64_t kLeast = 512, kMost = 8192;
+  if (!input.profile.simulated) return encode(input, area);
+  const int64_t room = input.profile.ub_bytes - input.profile.ub_reserve;
+  EncodeInput tried = input;
+  if (!tried.tile_elements)
+    tried.tile_elements = std::clamp(input.fusing.areas[static_cast<size_t>(area)].elements / input.profile.vector_cores, kLeast, kMost);
+  for (;;) {
+    AreaCode code = encode(tried, area);
+    if (code.ub_peak <= room) return code;
+    const int64_t tile = code.space.tile_rows * code.space.tile_cols;
+    if (tried.tile_elements <= 1 || code.move >= 0) return std::nullopt;
+    tried.tile_elements = std::min(tried.tile_elements, tile) / 2;
+  }
+}
 
-std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<HookSite>& hooks,
-                                 const CompileOptions& options) {
+// compile() within limits. An area that does not fit the device's UB: null, and its index in the fusing's order in `too_large`.
+std::shared_ptr<Segment> compile_within(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<HookSite>& hooks,
+                                        const CompileOptions& options, const FuseLimits& limits, std::vector<int>* too_large) {
+  const Profile& profile = options.profile ? *options.profile : profile_at(0);
   const int inputs = static_cast<int>(code.inputs.size());
   std::vector<uint8_t> kept = keep, hooked(static_cast<size_t>(end), 0), stored(static_cast<size_t>(inputs + end), 0);
   kept.resize(static_cast<size_t>(inputs) + code.instrs.size(), 0);
   for (const HookSite& h : hooks)
     if (h.instr >= begin && h.instr < end && (h.kind == kHookStats || h.kind == kHookCheck)) hooked[static_cast<size_t>(h.instr)] = 1;
   const int64_t start = now_ns();
-  Fusing fusing = fuse(code, begin, end, kept, hooked, options.unfused);
+  Fusing fusing = fuse(code, begin, end, kept, hooked, limits);
   std::vector<Lifetime> lifetimes;
   plan_values(code, begin, end, kept, fusing, &stored, &lifetimes);
   const int64_t fused = now_ns();
 
   auto segment = std::make_shared<Segment>();
-  const EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements};
+  const EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements, profile};
   segment->areas.reserve(fusing.areas.size());
-  for (int a = 0; a < static_cast<int>(fusing.areas.size()); ++a) segment->areas.push_back(encode(input, a));
+  for (int a = 0; a < static_cast<int>(fusing.areas.size()); ++a) {
+    std::optional<AreaCode> made = encode_to_fit(input, a);
+    if (!made) {
+      *too_large = fusing.areas[static_cast<size_t>(a)].instrs;
+      return nullptr;
+    }
+    segment->areas.push_back(std::move(*made));
+  }
   segment->stack_end = stack(segment->areas);
   segment->view.workspace_bytes = plan_workspace(lifetimes, segment->stack_end, &segment->areas, &segment->view.slots, &segment->view.scratch);
   segment->view.over_inputs = results_over_inputs(segment->areas, segment->stack_end, inputs);
@@ -119,6 +146,25 @@ std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, co
   seen.fuse_ns = fused - start;
   seen.encode_ns = now_ns() - fused - seen.tile_ns;
   return segment;
+}
+
+}  // namespace
+
+std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<HookSite>& hooks,
+                                 const CompileOptions& options) {
+  FuseLimits limits;
+  limits.unfused = options.unfused;
+  if (options.profile && options.profile->simulated) limits.longest_row = options.profile->longest_row;
+  std::vector<int> too_large;
+  for (;;) {
+    if (std::shared_ptr<Segment> made = compile_within(code, begin, end, keep, hooks, options, limits, &too_large)) return made;
+    const Instr& in = code.instrs[static_cast<size_t>(too_large.front())];
+    if (too_large.size() == 1)
+      throw UserError(std::string(op_name(in.op)) + " of " + type_text(in.dtype, in.shape) + " does not fit the local memory of " + options.profile->name +
+                          ", " + std::to_string(options.profile->ub_bytes - options.profile->ub_reserve) + " bytes, in the smallest tile there is",
+                      in.place);
+    limits.longest_area = too_large.size() / 2;
+  }
 }
 
 const SegmentView& view(const Segment& s) { return s.view; }
@@ -196,9 +242,13 @@ void run(Segment& segment, RunIO& io) {
     spend(*io.times, Phase::kernels, all.kernels);
     spend(*io.times, Phase::waiting, all.waited);
   }
+  fill_views(segment, io.values);
+}
+
+void fill_views(const Segment& segment, std::vector<Value>* values) {
   for (const Segment::ViewOf& v : segment.views) {
-    Value& value = (*io.values)[static_cast<size_t>(v.value)];
-    const Value& root = (*io.values)[static_cast<size_t>(v.root)];
+    Value& value = (*values)[static_cast<size_t>(v.value)];
+    const Value& root = (*values)[static_cast<size_t>(v.root)];
     if (value.data || !root.data) continue;
     value = {static_cast<uint8_t*>(root.data) + v.offset * item_size(root.dtype), root.dtype, v.shape, v.strides, root.owner};
   }

@@ -271,6 +271,11 @@ void TileSpace::describe(const External& e, bool bound, GlobalSlot* slot, std::v
   slot->col_axes = e.span == Span::kRow ? 0 : append(0, column_axes);
 }
 
+int64_t register_bytes(const Register& r, const Geometry& g) {
+  const int64_t n = r.span == Span::kFull ? g.tile_rows * g.tile_cols : r.span == Span::kRow ? g.tile_rows : r.span == Span::kCols ? g.tile_cols : 1;
+  return (n * item_size(r.dtype) + 127) / 128 * 128;
+}
+
 int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileOp>& ops, std::vector<Register>* registers, const Geometry& g) {
   std::vector<Register>& regs = *registers;
   std::vector<int> last(regs.size(), -1);
@@ -280,10 +285,7 @@ int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileO
   };
   for (size_t i = 0; i < ops.size(); ++i) each_operand(ops[i], [&](int32_t r) { last[r] = static_cast<int>(i); });
 
-  const auto bytes_of = [&](const Register& r) {
-    const int64_t n = r.span == Span::kFull ? g.tile_rows * g.tile_cols : r.span == Span::kRow ? g.tile_rows : r.span == Span::kCols ? g.tile_cols : 1;
-    return (n * item_size(r.dtype) + 127) / 128 * 128;
-  };
+  const auto bytes_of = [&](const Register& r) { return register_bytes(r, g); };
   std::vector<bool> released(regs.size());
   struct Free {
     int64_t address, bytes;
@@ -308,11 +310,13 @@ int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileO
 
   for (const TileOp& op : prologue)
     if (op.dst >= 0 && regs[op.dst].slot < 0) take(regs[op.dst]);
+  for (const TileOp& op : ops)
+    if (op.dst >= 0 && regs[op.dst].slot < 0 && regs[op.dst].pinned && regs[op.dst].address < 0) take(regs[op.dst]);
   for (size_t i = 0; i < ops.size(); ++i) {
     const TileOp& op = ops[i];
     const auto dies = [&](int32_t r) { return regs[r].slot < 0 && !regs[r].pinned && last[r] == static_cast<int>(i); };
     int32_t taken = -1;
-    if (op.dst >= 0 && regs[op.dst].slot < 0) {
+    if (op.dst >= 0 && regs[op.dst].slot < 0 && !regs[op.dst].pinned) {
       Register& d = regs[op.dst];
       const bool elementwise = op.id < Tile::kSumX || (op.id >= Tile::kBitAnd && op.id <= Tile::kShiftRight);
       if (elementwise)
@@ -328,7 +332,8 @@ int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileO
       free.push_back({regs[r].address, bytes_of(regs[r])});
     });
     // A result nobody reads (a hook's operand dies here too) gives its place back at once.
-    if (op.dst >= 0 && regs[op.dst].slot < 0 && last[op.dst] < static_cast<int>(i)) free.push_back({regs[op.dst].address, bytes_of(regs[op.dst])});
+    if (op.dst >= 0 && regs[op.dst].slot < 0 && !regs[op.dst].pinned && last[op.dst] < static_cast<int>(i))
+      free.push_back({regs[op.dst].address, bytes_of(regs[op.dst])});
   }
   return top;
 }

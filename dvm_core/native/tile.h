@@ -58,7 +58,7 @@ struct Register {
   int32_t slot = -1;         // global slot; -1: lives in the UB
   Span span = Span::kFull;
   DType dtype = DType::kNone;
-  bool pinned = false;       // made by the prologue, lives as long as the area
+  bool pinned = false;       // keeps its place for the whole area: made by the prologue, or a buffer that another pipe fills or empties
   int64_t address = -1;      // UB bytes
 };
 
@@ -70,10 +70,14 @@ struct TileOp {
   int32_t dst = -1, a = -1, b = -1, c = -1;  // registers
   int32_t number = -1;                       // of a join, product or hook
   int32_t instr = -1;
+  uint64_t sync = 0;                         // its sync word
 };
 
+// Bytes of a register in the UB.
+int64_t register_bytes(const Register& r, const Geometry& g);
+
 // Gives every UB register an address: a slot is free again after its last use, an elementwise result takes the place of an operand that
-// dies with it. Returns the bytes needed.
+// dies with it. Pinned registers share with nobody. Returns the bytes needed.
 int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileOp>& ops, std::vector<Register>* registers, const Geometry& g);
 
 }  // namespace dvm

@@ -54,7 +54,7 @@ Touches touches(const AreaCode& area, uint32_t slot) {
     const Tile id = head_id(*words);
     const int at = static_cast<int>(w);
     if (head_dst(*words) == operand && t.first_write < 0) t.first_write = at;
-    const bool reads = operand_a(words[1]) == operand || operand_b(words[1]) == operand || (head_len(*words) == 3 && operand_a(words[2]) == operand);
+    const bool reads = operand_a(words[1]) == operand || operand_b(words[1]) == operand || (id == Tile::kSelect && operand_a(words[2]) == operand);
     if (reads) {
       t.last_read = at;
       t.same_element = id < Tile::kSumX;

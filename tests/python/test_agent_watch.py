@@ -269,11 +269,24 @@ def test_memory(adapter, model):
 def test_status(adapter, model):
     run(model, 2)
     told = adapter.request("status")
-    assert (told["device"], told["devices"], told["rank"], told["reload"]) == ("cpu", ["cpu"], 0, None)
+    assert (told["device"], told["devices"][:2], told["rank"], told["reload"]) == ("cpu", ["cpu", "npu-sim:910b"], 0, None)
     assert told["programs"] >= 1 and told["launches"] >= 2 and 0 < told["selectorHitRate"] <= 1 and told["step"] >= 2
-    assert adapter.request("device", device="cpu") == {"device": "cpu", "retiled": 0}
-    with pytest.raises(Refused, match="available: 'cpu'"):
-        adapter.request("device", device="npu-sim:910b")
+    assert adapter.request("device", device="cpu") == {"device": "cpu", "switched": False, "retiled": 0}
+    with pytest.raises(Refused, match="a real Ascend NPU, which this version does not run on; available: 'cpu'"):
+        adapter.request("device", device="ascend:0")
+
+
+def test_a_switch_of_devices_is_in_force_at_the_next_launch(adapter, model):
+    reference = run(model, 2)
+    answer = adapter.request("device", device="npu-sim:950")
+    try:
+        assert (answer["device"], answer["switched"]) == ("npu-sim:950", True) and answer["retiled"] >= 1
+        np.testing.assert_array_equal(run(model), reference)
+        text = adapter.request("program", program=_core.programs()[-1].id, level="tile")["text"]
+        assert "target=npu-sim:950" in text and "load.fp32" in text
+    finally:
+        adapter.request("device", device="cpu")
+    np.testing.assert_array_equal(run(model), reference)
 
 
 def test_python_stopped_inside_a_captured_function(adapter, model):

@@ -82,9 +82,9 @@ def test_an_exception_of_the_script_is_its_own(script):
 @pytest.mark.parametrize(
     "device, text",
     [
-        ("npu-sim:910b", "not part of this version; available: 'cpu'"),
-        ("ascend:0", "not part of this version"),
-        ("gpu", "there is no device 'gpu'; available: 'cpu'"),
+        ("npu-sim:910c", "there is no device 'npu-sim:910c'; available: 'cpu', 'npu-sim:910b'"),
+        ("ascend:0", "a real Ascend NPU, which this version does not run on"),
+        ("tpu", "there is no device 'tpu'; available: 'cpu'"),
     ],
 )
 def test_other_devices_are_refused_clearly(device, text, script):
@@ -92,6 +92,14 @@ def test_other_devices_are_refused_clearly(device, text, script):
     assert code == 1 and text in err and "ran" not in out and "Traceback" not in err
     with pytest.raises(dvm.DeviceError):
         dvm.set_device(device)
+
+
+def test_a_script_runs_on_a_simulated_npu(script):
+    code, out, err = run("run", "--device", "npu-sim:910b", script("""
+import numpy as np, dvm_core as dvm
+print(dvm.device(), (dvm.tensor(np.arange(4.0, dtype=np.float32)) * 2 + 1).numpy(), "load.fp32" in dvm.programs()[-1].text("tile")[0])
+"""))
+    assert (code, out.strip()) == (0, "npu-sim:910b [1. 3. 5. 7.] True"), err
 
 
 def test_the_device_is_cpu():

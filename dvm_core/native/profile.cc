@@ -1,0 +1,63 @@
+#include "profile.h"
+
+#include <atomic>
+
+#include "program.h"
+
+namespace dvm {
+namespace {
+
+constexpr int64_t kKiB = 1024;
+
+// UB, reserve and cores as published for Ascend 910B (c220) and 950 (c310). Copies: a PCIe 4.0 x16 link, rounded.
+constexpr Profile kProfiles[] = {
+    {"cpu", "CPU", false, false, 0, 0, 0, 0, 0, 0, 0},
+    {"npu-sim:910b", "AscendC220", true, false, 192 * kKiB, 512, 48, 24, 4096, 10, 20'000},
+    {"npu-sim:950", "AscendC310", true, false, 256 * kKiB, 256, 64, 32, 4096, 10, 20'000},
+    {"npu-sim:910b:faithful", "AscendC220", true, true, 192 * kKiB, 512, 48, 24, 4096, 10, 20'000},
+    {"npu-sim:950:faithful", "AscendC310", true, true, 256 * kKiB, 256, 64, 32, 4096, 10, 20'000},
+};
+
+std::atomic<const Profile*> current{&kProfiles[0]};
+
+constexpr DType kBool = DType::kBool, kF16 = DType::kF16, kBF16 = DType::kBF16, kF32 = DType::kF32, kI32 = DType::kI32, kI64 = DType::kI64;
+
+// Of DVM's six dtypes, by row (from) and column (to): where a cast goes next.
+constexpr DType kStaged[] = {kBool, kF16, kBF16, kF32, kI32, kI64};
+constexpr DType kNext[6][6] = {
+    {kBool, kF16, kF16, kF16, kF16, kF16},  // bool
+    {kBool, kF16, kF32, kF32, kI32, kF32},  // float16
+    {kF32, kF32, kBF16, kF32, kI32, kF32},  // bfloat16
+    {kF16, kF16, kBF16, kF32, kI32, kI64},  // float32
+    {kF16, kF16, kF32, kF32, kI32, kI64},   // int32
+    {kBool, kF32, kF32, kF32, kI32, kI64},  // int64
+};
+
+int staged(DType t) {
+  for (int i = 0; i < 6; ++i)
+    if (kStaged[i] == t) return i;
+  return -1;
+}
+
+}  // namespace
+
+const Profile& current_profile() { return *current.load(std::memory_order_relaxed); }
+void use_profile(const Profile& profile) { current.store(&profile); }
+int profile_count() { return static_cast<int>(std::size(kProfiles)); }
+const Profile& profile_at(int index) { return kProfiles[index]; }
+
+const Profile& find_profile(const std::string& name) {
+  std::string names;
+  for (const Profile& p : kProfiles) {
+    if (name == p.name) return p;
+    names += std::string(names.empty() ? "" : ", ") + p.name;
+  }
+  throw UserError("there is no device \"" + name + "\"; there are " + names);
+}
+
+DType next_cast(const Profile& profile, DType from, DType to) {
+  const int row = staged(from), column = staged(to);
+  return profile.faithful && row >= 0 && column >= 0 ? kNext[row][column] : to;
+}
+
+}  // namespace dvm

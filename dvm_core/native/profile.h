@@ -1,0 +1,36 @@
+// Devices as data: what the compiler and a launch have to respect. `cpu` is the processor itself; the others simulate an Ascend NPU: memory
+// apart from the host's, tiles that are copied into the UB and out of it, pipes that are ordered by events.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "types.h"
+
+namespace dvm {
+
+struct Profile {
+  const char* name;              // as dvm.set_device takes it
+  const char* arch;              // DVM's name of the architecture
+  bool simulated;                // false: cpu, and nothing below applies
+  bool faithful;                 // does what the hardware does where that differs from the exact result (casts through other dtypes)
+  int64_t ub_bytes, ub_reserve;  // of one vector core; the reserve holds the code
+  int vector_cores, cube_cores;
+  int64_t longest_row;           // elements: a longer row is reduced in parts
+  double copy_us, copy_bytes_per_us;  // host to device and back: latency of one copy, and bandwidth
+};
+
+inline constexpr int kEvents = 8;  // per pair of pipes, on every simulated device
+
+// The device of later launches. Never ends: profiles are constants.
+const Profile& current_profile();
+// Throws UserError with the names there are.
+const Profile& find_profile(const std::string& name);
+void use_profile(const Profile& profile);
+// The cpu's first.
+int profile_count();
+const Profile& profile_at(int index);
+
+// The dtype a cast goes to next on its way, see docs/devices.md; `to` itself on the last step.
+DType next_cast(const Profile& profile, DType from, DType to);
+
+}  // namespace dvm
