@@ -113,9 +113,11 @@ std::string slot_text(const AreaCode& area, size_t number) {
       text += value;
       break;
     }
-    default: text += std::string(s.written ? "store %" : "load %") + std::to_string(s.value) + (s.kind == GlobalSlot::kWorkspace ? " workspace" : "");
+    default: text += s.written ? "store" : "load";
   }
   text += std::string(".") + type_name(static_cast<int>(s.dtype));
+  if (s.kind != GlobalSlot::kImmediate && s.kind != GlobalSlot::kConstant) text += " %" + std::to_string(s.value);
+  if (s.kind == GlobalSlot::kWorkspace) text += " workspace";
   if (s.kind == GlobalSlot::kWorkspace || s.offset) text += " + " + std::to_string(s.offset);
   if (s.bound) {
     if (s.row_step || s.col_step) text += " // bound, row(" + std::to_string(s.row_step) + "), col(" + std::to_string(s.col_step) + ")";

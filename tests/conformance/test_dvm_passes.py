@@ -48,7 +48,7 @@ def test_dead_code_is_gone_with_or_without_its_pass():
         assert graph_names(t.dump()) == ["Load", "Load", "Sqrt", "Sqrt", "Sqrt", "Add", "Store"]
         t.codegen(passes)
         assert graph_names(t.dump()) == ["Sqrt", "Add"]
-        assert t.das().count(": load %") == 1
+        assert t.das().count("load.") == 1
 
 
 def test_a_reshape_is_no_instruction():

@@ -273,8 +273,8 @@ def test_every_area_says_why_it_ended():
 
 SOFTMAX = """\
 vmain.aiv(rows=8, cols=64, tile=8x64, units=1, ub=2176) {
-  g0: load %0.fp32 // bound, row(256), col(4)
-  g1: store %5.fp32 // bound, row(256), col(4)
+  g0: load.fp32 %0 // bound, row(256), col(4)
+  g1: store.fp32 %5 // bound, row(256), col(4)
 0: MaxX.fp32.8x64 0x0, g0 ; %0
 1: SubX.fp32.8x64 0x80, g0, 0x0 ; %1
 2: Exp.fp32.8x64 0x80, 0x80 ; %2
