@@ -16,6 +16,7 @@ from . import builder_text, capture, reloadable
 from .builder_arrays import Arrays, reach
 from .builder_comm import Collectives
 from .builder_custom import Custom
+from .builder_grouped import Grouped
 from .builder_hints import Hints
 from .builder_kinds import RUN_TYPES, kind_of, passes_of
 from .builder_lower import Lowering
@@ -40,7 +41,7 @@ class KernelCapture(capture.Capture):
         return None  # a body's NDObjects belong to the build, not to a run
 
 
-class Kernel(Elementwise, Arrays, Hints, Custom, Collectives):
+class Kernel(Elementwise, Arrays, Hints, Custom, Grouped, Collectives):
     """A kernel builder. kind: vector, cube, mix, split, eager ... with flags after a colon: all are fused the same way here.
 
     Loads and stores are declared, ops build the graph, `input` binds arrays, `run` computes, `output` gives results. run_type "das" and

@@ -11,6 +11,7 @@ from .. import _core
 from ..dtypes import float32
 from ..errors import ShapeError, convert
 from ..msbc.layout import CODES as OP
+from . import builder_grouped
 from . import builder_moves as moves
 from .builder_objects import NDObject, fail, now
 from .builder_rules import encode_now
@@ -56,16 +57,15 @@ class Lowering:
         self.dry = dry  # nobody sees the results: nothing is exchanged with other ranks
         self.values: dict[int, int] = {}
         self.stored: set[int] = set()  # node ids of stores
-        self.launches: list[Any] = []  # of what was run before an exchange
+        self.launches: list[Any] = []  # of what was run before something was read
+        self.left: tuple[list[NDObject], int] = ([], 0)  # all nodes, and which is being recorded
 
     def run(self, nodes: list[NDObject]) -> None:
-        """Records nodes in order; afterwards each knows its shape. What comes before an exchange with other ranks is run there."""
+        """Records nodes in order; afterwards each knows its shape. What is read while that goes on is run there."""
         for number, node in enumerate(nodes):
+            self.left = (nodes, number)
             try:
-                if "exchange" in node.attrs:
-                    value = self._exchange(node, nodes[number:])
-                else:
-                    value = RULES[node.op](self, node)
+                value = _exchange(self, node) if "exchange" in node.attrs else RULES[node.op](self, node)
             except _core.Error as error:
                 raise convert(error, op=node.op, place=node.place) from None
             self.values[node.id] = value
@@ -73,15 +73,18 @@ class Lowering:
                 self.stored.add(node.id)
             node.dims = tuple(self.graph.shape(value))
 
-    def _exchange(self, node: NDObject, later: list[NDObject]) -> int:
+    def read(self, node: NDObject) -> np.ndarray:
+        """A node's numbers while the graph is being recorded: everything so far is run."""
+        nodes, number = self.left
+        wanted = {item.id for other in nodes[number:] for item in other.operands if isinstance(item, NDObject)}
         # Kept: what is read later, and what was stored, which goes to its memory when everything is done.
-        wanted = {item.id for other in later for item in other.operands if isinstance(item, NDObject)}
-        keep = {value for number, value in self.values.items() if number in wanted or number in self.stored}
-        launch = self.graph.flush(keep=sorted(value for value in keep if self.graph.opcode(value)))
-        self.launches += [launch] if launch is not None else []
-        source = self.graph.array(self.value(node.operands[0]))
-        result = node.attrs["exchange"](source, self.dry)
-        return self.graph.input(result.ctypes.data, result.shape, node.dtype_.code, None, result)
+        keep = {value for other, value in self.values.items() if other in wanted or other in self.stored}
+        if self.graph.pending() and self.graph.opcode(self.value(node)):
+            launch = self.graph.flush(keep=sorted(value for value in keep if self.graph.opcode(value)))
+            self.launches += [launch] if launch is not None else []
+        found = self.graph.array(self.value(node))
+        assert found is not None
+        return found
 
     def op(
         self,
@@ -104,6 +107,11 @@ class Lowering:
 
     def shape(self, node: NDObject) -> tuple[int, ...]:
         return tuple(self.graph.shape(self.values[node.id]))
+
+
+def _exchange(run: Lowering, node: NDObject) -> int:
+    result = node.attrs["exchange"](run.read(node.operands[0]), run.dry)
+    return run.graph.input(result.ctypes.data, result.shape, node.dtype_.code, None, result)
 
 
 def _elementwise(run: Lowering, node: NDObject) -> int:
@@ -208,4 +216,5 @@ RULES: dict[str, Callable[[Lowering, NDObject], int]] = {
     "Reduce": _reduce,
     "ElementAny": _element_any,
     "MatMul": _matmul,
+    "GroupedMatMul": builder_grouped.lower,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _core
 from ..dtypes import DataType, bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
-from ..errors import ArgumentError, DtypeError, UnsupportedError
+from ..errors import ArgumentError, DtypeError
 from .builder_objects import IntArrayRef, NDObject, ScalarRef, fail, now
 
 Scalar = float | int | ScalarRef
@@ -80,9 +80,6 @@ class Rules:
                     op=op,
                 )
         return first.dtype_
-
-    def _missing(self, what: str) -> Any:
-        raise fail(UnsupportedError, f"{what} is not part of this version", _core.user_place())
 
 
 def tensor_of(x: Any, op: str, place: int | None = None) -> NDObject:

@@ -92,8 +92,3 @@ class Shaped(Rules):
         taken(indices, "OneHot", place)
         imms = tuple(encode(value, wanted, "OneHot", place) for value in (on, off))
         return self._node("OneHot", (indices,), wanted, place, depth=int(depth), axis=int(axis), imms=imms)
-
-    # ---- known, and not here --------------------------------------------------------------------------------
-
-    def grouped_matmul(self, *args: Any, **kwargs: Any) -> NDObject:
-        return self._missing("grouped_matmul (use one matmul per group)")

@@ -28,6 +28,8 @@ _SHOWN = (
     "stride",
     "trans_a",
     "trans_b",
+    "group_type",
+    "group_list_type",
     "depth",
     "axis",
     "gather_mode",
@@ -35,7 +37,7 @@ _SHOWN = (
     "value",
 )
 _IN_ORDER = {"Reduce": ("dims", "keepdims", "kind"), "Load": (), "MatMul": ("trans_a", "trans_b")}
-_KEYED = {"MatMul", "OneHot", "GatherLoad", "Concat"}
+_KEYED = {"MatMul", "GroupedMatMul", "OneHot", "GatherLoad", "Concat"}
 
 
 def graph(kernel: Kernel) -> str:
