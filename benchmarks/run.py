@@ -12,16 +12,19 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import attention
+import calls
 import decoder
 import digits
 import ops
 import products
+import vectors
 from rich.console import Console
 from rich.table import Table
 from timing import Row, Sweep, show
@@ -58,30 +61,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few seconds in all: to see that it runs, not to judge by")
     parser.add_argument("--only", default="", metavar="TEXT",
-                        help="only groups whose name has TEXT: step, ops, products, attention, decoder, attached")
+                        help="only groups whose name has TEXT: calls, vectors, products, attention, decoder, step, ops, attached")
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     options = parser.parse_args()
     seconds = 0.5 if options.quick else 5.0
     options.out.parent.mkdir(parents=True, exist_ok=True)
     console = Console(width=None if sys.stdout.isatty() else 150)
-    groups = {
+    groups: dict[str, Callable[[], Iterable[Row | Sweep]]] = {
+        "calls": lambda: calls.measured(seconds / 5, options.quick),
+        "vectors": lambda: vectors.sweeps(options.quick),
+        "products": lambda: products.sweeps(options.quick),
+        "attention": lambda: attention.sweeps(options.quick),
+        "decoder": lambda: decoder.rows(1 if options.quick else 3),
         "step": lambda: digits.training_step(seconds * 2),
         "ops": lambda: ops.rows(seconds),
-        "decoder": lambda: decoder.rows(1 if options.quick else 3),
         "attached": lambda: digits.attached(seconds, options.out.parent.resolve(), pairs=1 if options.quick else 5),
     }
-    rows: list[Row] = []
-    sweeps: list[Sweep] = []
-    if options.only in "products":
-        with console.status("measuring: products"):
-            sweeps += products.sweeps(options.quick)
-    if options.only in "attention":
-        with console.status("measuring: attention"):
-            sweeps += attention.sweeps(options.quick)
+    measured: list[Row | Sweep] = []
     for name, group in groups.items():
         if options.only in name:
             with console.status(f"measuring: {name}"):
-                rows += group()
+                measured += group()
+    rows = [row for row in measured if isinstance(row, Row)]
+    sweeps = [row for row in measured if isinstance(row, Sweep)]
     compile_us = digits.compile_time()
     console.print(report(rows, sweeps, compile_us))
     machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "simd": dvm.stats().get("simd")}

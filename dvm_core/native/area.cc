@@ -1,6 +1,7 @@
 // A compiled area from its first slot to its last hook: addresses, work before the tiles, the tiles, work after them.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -76,6 +77,8 @@ class AreaRun {
   AreaRun& operator=(const AreaRun&) = delete;
 
   void prepare() {
+    static std::atomic<uint64_t> runs{0};
+    run_.number = runs.fetch_add(1, std::memory_order_relaxed) + 1;
     run_.units = area_.space.units();
     for (const HookCode& h : area_.hooks)
       if (!stats_ && h.kind == kHookStats && h.after < 0) stats_.reset(new Stats[area_.hooks.size() * static_cast<size_t>(run_.units)]);

@@ -14,6 +14,7 @@ struct Run {
   Stats* stats = nullptr;    // [hook][unit]
   int64_t units = 0;
   Coverage* coverage = nullptr;  // simulated devices: what has been written of each result
+  uint64_t number = 0;       // no two runs in the process have the same
 
   uint8_t* workspace(int64_t offset) const { return static_cast<uint8_t*>(io.workspace) + offset; }
 };
