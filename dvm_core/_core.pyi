@@ -112,6 +112,8 @@ def record(opcode: int, operands: tuple[Any, ...], attrs: tuple[int, ...] = (), 
     where immediate 0 stands."""
 def array_from_numpy(array: np.ndarray, dtype: int) -> Any:
     """An Array on the memory of a NumPy array whose items are of that dtype."""
+def array_of(data: Any) -> Any:
+    """An Array on the memory of a NumPy array or a framework's CPU tensor; None if it takes more than that."""
 def array_alias(array: Tensor) -> Any:
     """Another Array on the same memory."""
 class Replay:
@@ -138,7 +140,8 @@ def active_capture() -> Any:
     """The calling thread's active capture, None: none."""
 def set_active_capture(capture: Any) -> None:
     """Whoever sets it keeps it alive."""
-def set_array_class(cls: type, flush_capture: Callable[[Any], None], dtypes: Sequence[Any]) -> None: ...
+def set_array_class(cls: type, flush_capture: Callable[[Any], None], dtypes: Sequence[Any], numpy: type,
+                    of_numpy: dict[Any, int]) -> None: ...
 
 # ---- programs --------------------------------------------------------------------------------------------------------------------
 class Program:

@@ -29,8 +29,10 @@ def tensor(data: Any, dtype: Any = None) -> Array:
     dtype: converts to it; otherwise NumPy arrays keep theirs, Python floats become float32. With dtype bfloat16 a uint16 array holds its
     bits, and anything else numbers to be rounded. Raises DtypeError for a dtype that is none of ours.
     """
-    if data.__class__ is np.ndarray and dtype is None and data.dtype in _AS_THEY_ARE:
-        return _on(data, _AS_THEY_ARE[data.dtype])
+    if dtype is None:
+        made = _core.array_of(data)
+        if made is not None:
+            return made
     file, line = where(_core.user_place())
     if isinstance(data, Array):
         return data if dtype is None else data.astype(dtype)
@@ -229,4 +231,4 @@ def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
     return first._op("CONCAT", [first._operand("CONCAT", item) for item in arrays[1:]], (first._axis(axis),))  # type: ignore[misc]
 
 
-_core.set_array_class(Array, array_record.flush, TABLE)
+_core.set_array_class(Array, array_record.flush, TABLE, np.ndarray, _AS_THEY_ARE)

@@ -163,6 +163,12 @@ nb::object record(int opcode, nb::handle operands, nb::handle attrs, nb::handle 
   return made;
 }
 
+LeasePtr lease_of(nb::handle object) {
+  auto lease = std::make_shared<Lease>();
+  lease->keep = hold(object);
+  return lease;
+}
+
 nb::object from_numpy(nb::handle array, int dtype) {
   Py_buffer buffer;
   if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
@@ -179,9 +185,88 @@ nb::object from_numpy(nb::handle array, int dtype) {
     if (buffer.strides[i] % item) throw UserError("tensor: strides that are no multiple of the items' size");
     v.strides[i] = buffer.strides[i] / item;
   }
-  auto lease = std::make_shared<Lease>();
-  lease->keep = hold(array);
-  return array_on(std::move(v), std::move(lease), nb::borrow(array));
+  return array_on(std::move(v), lease_of(array), nb::borrow(array));
+}
+
+// What frameworks tell about a tensor through DLPack's exchange table (version 1, the parts used here; dlpack.h of DLPack 1.3).
+struct ExchangeTable {
+  uint32_t major, minor;
+  ExchangeTable* previous;
+  void* others[3];
+  int (*look)(void* object, nb::dlpack::dltensor* out);  // borrows; no synchronisation, which a CPU does not need
+};
+
+// The table of a type; null: it has none. The type asked for last is remembered.
+const ExchangeTable* exchange_of(PyTypeObject* type) {
+  static PyTypeObject* last = nullptr;
+  static const ExchangeTable* table = nullptr;
+  if (type == last) return table;
+  const nb::object capsule = nb::getattr(nb::handle(reinterpret_cast<PyObject*>(type)), "__dlpack_c_exchange_api__", nb::object());
+  const auto* found = capsule.is_valid() ? static_cast<const ExchangeTable*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api")) : nullptr;
+  if (!found) PyErr_Clear();
+  if (found && found->major != 1) found = nullptr;
+  if (!found) return nullptr;
+  Py_INCREF(type);  // never to be another type at this address
+  last = type;
+  return table = found;
+}
+
+DType dtype_of(const nb::dlpack::dtype& t) {
+  constexpr struct {
+    uint8_t code, bits;
+    DType dtype;
+  } kTypes[] = {{2, 32, DType::kF32}, {2, 64, DType::kF64}, {2, 16, DType::kF16}, {4, 16, DType::kBF16}, {6, 8, DType::kBool},
+                {0, 8, DType::kI8},   {1, 8, DType::kU8},   {0, 32, DType::kI32}, {0, 64, DType::kI64}};
+  for (const auto& known : kTypes)
+    if (known.code == t.code && known.bits == t.bits && t.lanes == 1) return known.dtype;
+  return DType::kNone;
+}
+
+bool is_true(nb::handle object, const char* attribute) { return nb::cast<bool>(object.attr(attribute)); }
+
+// None: not for this way.
+nb::object from_exchange(nb::handle tensor) {
+  const ExchangeTable* table = exchange_of(Py_TYPE(tensor.ptr()));
+  // What wants a gradient must not lose it unseen; a lazily negated tensor has other elements in memory.
+  if (!table || is_true(tensor, "requires_grad") || nb::cast<bool>(tensor.attr("is_neg")())) return nb::none();
+  nb::dlpack::dltensor seen{};
+  if (table->look(tensor.ptr(), &seen) != 0) {
+    PyErr_Clear();
+    return nb::none();
+  }
+  Value v;
+  v.dtype = dtype_of(seen.dtype);
+  constexpr int kCpu = 1;
+  if (v.dtype == DType::kNone || seen.device.device_type != kCpu || seen.ndim > kMaxRank) return nb::none();
+  v.data = static_cast<uint8_t*>(seen.data) + seen.byte_offset;
+  v.shape.rank = seen.ndim;
+  for (int i = 0; i < seen.ndim; ++i) v.shape[i] = seen.shape[i];
+  v.strides = contiguous_strides(v.shape);
+  if (seen.strides)
+    for (int i = 0; i < seen.ndim; ++i) v.strides[i] = seen.strides[i];
+  return array_on(std::move(v), lease_of(tensor), {});
+}
+
+// NumPy's array type, and its dtypes that are ours as they are, by code.
+PyTypeObject* numpy_array = nullptr;
+PyObject* numpy_dtypes[kDTypes] = {};
+
+// An array of something whose memory can be used as it is; None: look closer.
+nb::object array_of(nb::handle data) {
+  if (Py_TYPE(data.ptr()) == numpy_array) {
+    const nb::object dtype = data.attr("dtype");
+    for (int code = 1; code < kDTypes; ++code) {
+      if (numpy_dtypes[code] != dtype.ptr()) continue;
+      try {
+        return from_numpy(data, code);
+      } catch (const UserError&) {
+        return nb::none();  // odd strides
+      }
+    }
+    return nb::none();
+  }
+  if (is_array(data)) return nb::borrow(data);
+  return from_exchange(data);
 }
 
 nb::object numpy_of(nb::handle self) {
@@ -212,6 +297,7 @@ void bind_arrays(nb::module_& m) {
   m.def("record", &record, "opcode"_a, "operands"_a, "attrs"_a = nothing, "shape"_a.none() = nb::none(), "dtype"_a = 0, "imms"_a = nothing,
         "Records an instruction of the user's line where the calling thread records and returns the Array of its result. Operands are arrays, "
         "None where immediate 0 stands. Error if they do not fit.");
+  m.def("array_of", &array_of, "data"_a, "An Array on the memory of a NumPy array or a framework's CPU tensor; None if it takes more than that.");
   m.def("array_from_numpy", &from_numpy, "array"_a, "dtype"_a, "An Array on the memory of a NumPy array whose items are of that dtype.");
   m.def(
       "array_alias",
@@ -230,12 +316,15 @@ void bind_arrays(nb::module_& m) {
       "The calling thread's active capture, None: none.");
   m.def(
       "set_array_class",
-      [](nb::handle cls, nb::handle flush_capture, nb::handle dtypes) {
+      [](nb::handle cls, nb::handle flush_capture, nb::handle dtypes, nb::handle numpy, nb::dict of_numpy) {
         set_array_class(cls, flush_capture);
+        numpy_array = reinterpret_cast<PyTypeObject*>(numpy.inc_ref().ptr());
+        for (const auto& [dtype, code] : of_numpy) numpy_dtypes[nb::cast<int>(code)] = dtype.inc_ref().ptr();
         const Items objects(dtypes, "dtypes");
         for (size_t i = 0; i < objects.size() && i + 1 < kDTypes; ++i) dtype_objects[i + 1] = objects[i].inc_ref().ptr();
       },
-      "cls"_a, "flush_capture"_a, "dtypes"_a, "The Python class of arrays, flush(capture), and the dtype objects by code from 1.");
+      "cls"_a, "flush_capture"_a, "dtypes"_a, "numpy"_a, "of_numpy"_a,
+      "The Python class of arrays, flush(capture), the dtype objects by code from 1, NumPy's array class, and the codes of NumPy's dtypes.");
 }
 
 }  // namespace dvm

@@ -357,3 +357,21 @@ def test_sum_and_mean_count_as_numpy_does(dtype, axis):
     np.testing.assert_array_equal(total.numpy(), x.sum(axis))
     np.testing.assert_allclose(mean.numpy(), x.mean(axis), rtol=1e-6)
     assert (dvm.tensor(x) > 0).sum().item() == (x > 0).sum()
+
+
+def test_torch_tensors_are_taken_where_they_are():
+    torch = pytest.importorskip("torch")
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bool, torch.int8, torch.uint8, torch.int32, torch.int64):
+        t = (torch.arange(24).reshape(2, 3, 4) - 7).to(dtype)
+        for view in (t, t.mT, t[:, 1:], t[1, :, ::2], t[:0]):
+            a = dvm.tensor(view)
+            assert a.shape == tuple(view.shape) and str(a.dtype) == str(dtype).removeprefix("torch.")
+            np.testing.assert_array_equal(a.copy().numpy(), view.numpy())
+    t = torch.zeros(3)
+    a = dvm.tensor(t)
+    t += 2
+    assert (a + 1).numpy().tolist() == [3, 3, 3]
+    with pytest.raises(RuntimeError, match="requires grad"):
+        dvm.tensor(torch.ones(2, requires_grad=True))
+    with pytest.raises(RuntimeError, match="negative bit"):
+        dvm.tensor(torch._neg_view(torch.ones(2)))
