@@ -9,7 +9,7 @@ from typing import Any
 from . import _core, graphtext, memory_plan
 from .dtypes import describe
 from .errors import ArgumentError
-from .msbc import Code, dump
+from .msbc import Code, dump, function_hash
 from .msbc.text import comment, instruction_text, value_name
 
 LEVELS = ("graph", "tensor", "tile")
@@ -73,6 +73,10 @@ class Program:
     def memory_plan(self) -> memory_plan.MemoryPlan:
         """The ALLOC, FREE, COPY and FILL steps of a launch, with the shapes of the last: exact bytes, places, what shares a place."""
         return memory_plan.plan(self.core)
+
+    def hash(self) -> str:
+        """SHA-256 of what it does, whatever the shapes and lines: of its instructions' hashes (`msbc.instruction_hashes`)."""
+        return function_hash(self.core).hex()
 
     def line_map(self) -> list[dict[str, Any]]:
         """Where each instruction comes from: instruction, area, name, file, line, endLine, column, function, backward, foldedInto."""

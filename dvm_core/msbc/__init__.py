@@ -1,6 +1,7 @@
 """MSBC: tensor programs as bytes. Format: docs/bytecode.md."""
 
 from .code import Code, Input, Instruction, Place
+from .hashes import function_hash, instruction_hashes
 from .layout import MAGIC, VERSION, MsbcError
 from .patch import patch_shapes
 from .program import LoadedProgram, load
@@ -19,6 +20,8 @@ __all__ = [
     "Place",
     "disassemble",
     "dump",
+    "function_hash",
+    "instruction_hashes",
     "load",
     "patch_shapes",
     "verify",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from . import layout as L
 from .code import Input, Place
+from .hashes import content_hash
 from .stream import Stream
 
 
@@ -162,9 +163,8 @@ def hashes(buf: bytes, extent: tuple[int, int], stream: Stream) -> None:
     at = r.take(L.HASH_SIZE * stream.size)
     r.done()
     starts = stream.offset.tolist()
-    for number, (start, end, rank) in enumerate(zip(starts, [*starts[1:], stream.end], stream.dims.count.tolist(), strict=False)):
-        digest = hashlib.sha256(buf[start : start + 4] + buf[start + 4 + 4 * rank : end - 2]).digest()
-        if digest != buf[at : at + L.HASH_SIZE]:
+    for number, (start, end) in enumerate(itertools.pairwise([*starts, stream.end])):
+        if content_hash(buf[start:end]) != buf[at : at + L.HASH_SIZE]:
             raise L.MsbcError(start, f"instruction {number} does not match its SHA-256")
         at += L.HASH_SIZE
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from ..dtypes import describe
 from . import layout as L
 from .code import Code, Instruction, Place
+from .hashes import content_hash
 
 
 def dump(program: Any, constants: Mapping[int, np.ndarray] | None = None, *, sections: bool = True) -> bytes:
@@ -20,16 +20,8 @@ def dump(program: Any, constants: Mapping[int, np.ndarray] | None = None, *, sec
     with the file. sections: False writes the bare stream. Raises MsbcError for what the format cannot hold.
     """
     code = Code.of(program)
-    chunks = [L.MAGIC, L.U32.pack(L.VERSION), bytes(L.HEADER_SIZE - 8)]
-    offsets, at = [], L.HEADER_SIZE
-    encoded = []
-    for index, instruction in enumerate(code.instructions):
-        data = _instruction(code, index, instruction, at)
-        offsets.append(at)
-        encoded.append(data)
-        at += len(data)
-    chunks += encoded
-    chunks.append(bytes([L.END]))
+    encoded, offsets, at = encode(code)
+    chunks = [L.MAGIC, L.U32.pack(L.VERSION), bytes(L.HEADER_SIZE - 8), *encoded, bytes([L.END])]
     at += 1
     if sections:
         constants = {**code.constants, **(constants or {})}
@@ -48,15 +40,20 @@ def dump(program: Any, constants: Mapping[int, np.ndarray] | None = None, *, sec
     return b"".join(chunks)
 
 
+def encode(code: Code) -> tuple[list[bytes], list[int], int]:
+    """(each instruction's bytes, its offset in the file, the offset of the end opcode)."""
+    encoded, offsets, at = [], [], L.HEADER_SIZE
+    for index, instruction in enumerate(code.instructions):
+        data = _instruction(code, index, instruction, at)
+        offsets.append(at)
+        encoded.append(data)
+        at += len(data)
+    return encoded, offsets, at
+
+
 def value_id(code: Code, local: int) -> int:
     """A local id as the file's: inputs INPUT | i, results 1, 2, ..."""
     return L.INPUT | local if local < len(code.inputs) else local - len(code.inputs) + 1
-
-
-def content_hash(instruction: bytes | memoryview) -> bytes:
-    """SHA-256 of what an instruction is, apart from its dimensions and its line: those change without making it another one."""
-    end_of_dims = 4 + 4 * instruction[3]
-    return hashlib.sha256(bytes(instruction[:4]) + bytes(instruction[end_of_dims:-2])).digest()
 
 
 def _instruction(code: Code, index: int, item: Instruction, at: int) -> bytes:
