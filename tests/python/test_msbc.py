@@ -8,8 +8,8 @@ from msbc_samples import F32, HERE, chain, every_kind
 
 from dvm_core import msbc
 from dvm_core.msbc import Code, Input, Instruction, MsbcError
-from dvm_core.msbc.layout import CODES as OP
 from dvm_core.msbc.hashes import content_hash
+from dvm_core.msbc.layout import CODES as OP
 
 
 def test_header_and_first_instruction_lie_where_the_format_says():
