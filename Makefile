@@ -14,7 +14,7 @@ NATIVE := CMakeLists.txt $(wildcard dvm_core/native/*)
 MODULES := $(shell find dvm_core adapter -name '*.py' 2>/dev/null | sort)
 TYPESCRIPT := $(shell find extension -name '*.ts' -o -name '*.mjs')
 
-.PHONY: help setup native test test-python test-protocol test-extension test-vscode sanitize demo bench vsix lint format screenshot fuzz clean
+.PHONY: help setup native test test-python test-devices test-protocol test-extension test-vscode sanitize demo bench vsix lint format screenshot fuzz clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -61,6 +61,10 @@ test: setup $(STAMPS)/extension $(STAMPS)/vscode $(VSIX) ## the set-up and every
 
 test-python: setup ## unit, property and conformance tests
 	$(PY) -m pytest $(WORKERS) --dist loadfile tests/python tests/conformance
+
+test-devices: setup ## the conformance cases on the simulated NPUs
+	for device in npu-sim:910b npu-sim:950 npu-sim:910b:faithful npu-sim:950:faithful; do \
+	  DVM_DEVICE=$$device $(PY) -m pytest $(WORKERS) --dist loadfile tests/conformance; done
 
 test-protocol: setup ## the debug adapter over real DAP
 	$(PY) -m pytest $(WORKERS) --dist worksteal tests/protocol

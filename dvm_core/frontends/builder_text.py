@@ -74,8 +74,10 @@ def das(programs: Sequence[Any]) -> str:
     lines = []
     for program in programs:
         for area in program.areas:
-            lines.append(f"// target=cpu, block_dim={min(Device.core_num(), max(area.tiles, 1))}, area={area.index}, kind={area.kind}")
-            lines += [text.rstrip() for text in program.tile_text(area.index).splitlines()]
+            text = [line.rstrip() for line in program.tile_text(area.index).splitlines()]
+            # A simulated device writes this line itself.
+            title = text.pop(0) if text[0].startswith("//") else f"// target=cpu, block_dim={min(Device.core_num(), max(area.tiles, 1))}"
+            lines += [f"{title}, area={area.index}, kind={area.kind}", *text]
     return "\n".join(lines or ["vmain.idle() {}"]) + "\n"
 
 

@@ -113,7 +113,8 @@ std::string slot_text(const AreaCode& area, size_t number) {
       text += value;
       break;
     }
-    default: text += s.written ? "store" : "load";
+    // Where tiles are copied the instructions of that are the loads and stores.
+    default: text += s.written ? area.profile ? "out" : "store" : area.profile ? "in" : "load";
   }
   text += std::string(".") + type_name(static_cast<int>(s.dtype));
   if (s.kind != GlobalSlot::kImmediate && s.kind != GlobalSlot::kConstant) text += " %" + std::to_string(s.value);

@@ -102,7 +102,10 @@ def test_ub_addresses_stay_in_the_ub_that_is_named():
     text = t.das()
     sections = re.split(r"(?m)^// target=", text)[1:]
     for section in sections:
-        limit = int(re.search(r"ub=(\d+)", section).group(1))
+        found = re.search(r"ub=(\d+)", section)
+        if found is None:  # nothing of this area is in the UB
+            continue
+        limit = int(found.group(1))
         assert all(int(address, 16) < max(limit, 1) for address in re.findall(r"0x([0-9a-f]+)", section))
 
 
@@ -209,6 +212,6 @@ def test_lines_of_the_texts_are_as_tools_read_them():
     after = t.dump().splitlines()
     assert re.fullmatch(r"vgraph\(tile_num=\d+\) \{", after[0]) and after[-1] == "}"
     assert after[2] == "  %3[512,32]<float32> = Add<0.1>(%2[512,32]<float32>) // stride=[1, 512]"
-    assert re.match(r"// target=cpu, block_dim=\d+", t.das()) and t.das().endswith("}\n")
+    assert re.match(rf"// target={dvm.device()}, block_dim=\d+", t.das()) and t.das().endswith("}\n")
     inputs = [re.findall(r"%(\d+)\[", line.split(" = ")[1]) for line in itertools.chain(before, after) if " = " in line]
     assert ["0", "1"] in inputs
