@@ -125,7 +125,7 @@ def test_captures_that_wait_are_bounded_in_bytes():
     program = run()
     for i in range(4):
         _core.set_hook(program.id, i, _core.HOOK_CAPTURE, i, limit=1 << 30)
-    _core.delay_copies(600)
+    _core.delay_copies(3000)
     run()
     reasons = {e["instruction"]: e["placeholder"] for e in drain()}
     late = "the copy did not start within 100 ms"
