@@ -10,8 +10,9 @@ from mindspore import Tensor, ops
 
 from ..errors import UnsupportedError, where
 from . import mindspore_compat as compat
+from . import mindspore_select as select
 from .emit import FLOATS
-from .lowering import Unlowerable
+from .lowering import LOWER, Unlowerable
 from .notices import notice
 from .plan import ForeignStep
 from .tape import Foreign, Input
@@ -26,6 +27,20 @@ _IN_PLACE: dict[str, Callable[..., int]] = {
     "InplaceZero": lambda c, a: _filled(c, a, 0.0),
     "InplaceFillScalar": lambda c, a, number: _filled(c, a, float(number)),
     "InplaceFillTensor": lambda c, a, b: _filled(c, a, c.operand(b)),
+    "InplaceMaskedFillScalar": lambda c, *call: LOWER["MaskedFillScalar"](c, *call),
+    "InplaceMaskedFillTensor": lambda c, *call: LOWER["MaskedFill"](c, *call),
+    "InplaceClampScalar": lambda c, *call: LOWER["ClampScalar"](c, *call),
+    "InplaceClampTensor": lambda c, *call: LOWER["ClampTensor"](c, *call),
+    "InplaceScatterSrc": select.scatter,
+    "InplaceScatterValue": select.scatter,
+    "InplaceScatterAdd": select.scatter_add,
+    "InplaceIndexAddExt": select.index_add,
+    "InplaceIndexCopy": select.index_copy,
+    "InplaceIndexFillScalar": select.index_copy,
+    "InplaceIndexFillTensor": select.index_copy,
+    "InplaceIndexPut": select.index_put,
+    "InnerInplaceIndexPut": select.index_put,
+    "InplaceUniform": select.uniform,
     "AssignAdd": lambda c, a, b: c.add(c.value(a), c.cast(c.value(b), c.dtype(c.value(a)))),
     "AssignSub": lambda c, a, b: c.sub(c.value(a), c.cast(c.value(b), c.dtype(c.value(a)))),
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .lowering import lowers
+from .lowering import Unlowerable, lowers, normal_axis
 from .mindspore_ops import extremum
+from .mindspore_shapes import part
 
 
 @lowers("ReLU")
@@ -60,13 +61,13 @@ def _leaky_relu(c: Any, x: Any, slope: float = 0.01) -> int:
 @lowers("Elu", "EluExt")
 def _elu(c: Any, x: Any, alpha: float = 1.0) -> int:
     value = c.value(x)
-    below = c.mul(c.sub(c.exp(c.minimum(value, 0.0)), 1.0), float(alpha))
+    below = c.mul(c.expm1(c.minimum(value, 0.0)), float(alpha))
     return c.select(c.greater(value, 0.0), value, below)
 
 
 def softplus(c: Any, value: int) -> int:
     """ln(1 + e^x) without overflow"""
-    soft = c.add(c.maximum(0.0, value), c.log(c.add(c.exp(c.neg(c.abs(value))), 1.0)))
+    soft = c.add(c.maximum(0.0, value), c.log1p(c.exp(c.neg(c.abs(value)))))
     return c.group("softplus", soft, (value,))  # the chain's own rules are wrong at 0, where both parts have a kink
 
 
@@ -92,7 +93,7 @@ def _prelu(c: Any, x: Any, slope: Any) -> int:
     return c.select(c.greater(value, 0.0), value, c.mul(value, factor))
 
 
-@lowers("Mish")
+@lowers("Mish", "MishExt")
 def _mish(c: Any, x: Any) -> int:
     value = c.value(x)
     return c.mul(value, c.tanh(softplus(c, value)))
@@ -116,7 +117,7 @@ def _selu(c: Any, x: Any) -> int:
 @lowers("CeLU")
 def _celu(c: Any, x: Any, alpha: float = 1.0) -> int:
     value = c.value(x)
-    below = c.mul(c.sub(c.exp(c.mul(c.minimum(value, 0.0), 1 / alpha)), 1.0), float(alpha))
+    below = c.mul(c.expm1(c.mul(c.minimum(value, 0.0), 1 / alpha)), float(alpha))
     return c.select(c.greater(value, 0.0), value, below)
 
 
@@ -142,3 +143,36 @@ def _hard_shrink(c: Any, x: Any, limit: float = 0.5) -> int:
 def _fast_gelu(c: Any, x: Any) -> int:
     value = c.value(x)
     return c.mul(value, c.sigmoid(c.mul(value, 1.702)))
+
+
+@lowers("LogSigmoid")
+def _log_sigmoid(c: Any, x: Any) -> tuple[int, int]:
+    result = c.neg(softplus(c, c.neg(c.floating(c.value(x)))))
+    return result, c.exp(result)  # the second is for MindSpore's own gradient
+
+
+def _halves(c: Any, x: Any, axis: int) -> tuple[int, int]:
+    value = c.value(x)
+    axis = normal_axis(axis, len(c.shape(value)))
+    half, odd = divmod(c.shape(value)[axis], 2)
+    if odd:
+        raise Unlowerable
+    return part(c, value, axis, 0, half), part(c, value, axis, half, half)
+
+
+@lowers("GLU")
+def _glu(c: Any, x: Any, axis: Any = None) -> int:
+    a, b = _halves(c, x, getattr(c.primitive, "axis", -1) if axis is None else axis)
+    return c.mul(a, c.sigmoid(b))
+
+
+@lowers("Swiglu")
+def _swiglu(c: Any, x: Any, axis: int = -1) -> int:
+    a, b = _halves(c, x, axis)
+    return c.mul(c.mul(a, c.sigmoid(a)), b)
+
+
+@lowers("Threshold")
+def _threshold(c: Any, x: Any, limit: float, fill: float) -> int:
+    value = c.value(x)
+    return c.select(c.greater(value, float(limit)), value, c.full(float(fill), (), c.dtype(value)))

@@ -146,10 +146,12 @@ def read(c: Any, value: int, items: list[Any]) -> int:
     return part if part != value else c.reshape(value, shape)
 
 
-def _gather(c: Any, part: int, advanced: list[tuple[int, Any]]) -> int:
+def _merged(c: Any, part: int, advanced: list[tuple[int, Any]]) -> tuple[int, int, int, tuple[int, ...], tuple[int, ...]]:
+    """(part with the indexed axes merged to one, that axis, the index into it, part's shape before and the order its axes were put in)"""
     indices = _indices(c, advanced)
     axes = [axis for axis, _ in indices]
     shape = c.shape(part)
+    order = tuple(range(len(shape)))
     if axes != list(range(axes[0], axes[0] + len(axes))):  # apart: NumPy moves them to the front
         order = (*axes, *(i for i in range(len(shape)) if i not in axes))
         part = c.transpose(part, order)
@@ -158,7 +160,25 @@ def _gather(c: Any, part: int, advanced: list[tuple[int, Any]]) -> int:
     extents = shape[axes[0]:axes[0] + len(axes)]
     if len(axes) > 1:
         part = c.reshape(part, (*shape[:axes[0]], math.prod(extents), *shape[axes[-1] + 1:]))
-    return c.gather(part, _flat(c, [value for _, value in indices], extents), axes[0])
+    return part, axes[0], flat_index(c, [value for _, value in indices], extents), shape, order
+
+
+def _gather(c: Any, part: int, advanced: list[tuple[int, Any]]) -> int:
+    merged, axis, index, _, _ = _merged(c, part, advanced)
+    return c.gather(merged, index, axis)
+
+
+def _scatter(c: Any, part: int, advanced: list[tuple[int, Any]], new: int, accumulate: bool) -> int:
+    # part with part[index] = new, or += where the same place may be named several times.
+    merged, axis, index, shape, order = _merged(c, part, advanced)
+    whole = c.shape(merged)
+    wanted = (*whole[:axis], *c.shape(index), *whole[axis + 1:])
+    if broadcast_shapes(c.shape(new), wanted) != wanted:
+        raise Unlowerable  # MindSpore words the error
+    new = new if c.shape(new) == wanted else c.broadcast(new, wanted)
+    written = c.add(merged, c.scatter_add(new, index, axis, whole)) if accumulate else c.scatter(merged, index, new, axis)
+    written = written if whole == shape else c.reshape(written, shape)
+    return written if order == tuple(range(len(order))) else c.transpose(written, tuple(sorted(order, key=order.__getitem__)))
 
 
 def _indices(c: Any, advanced: list[tuple[int, Any]]) -> list[tuple[int, int]]:
@@ -173,8 +193,8 @@ def _indices(c: Any, advanced: list[tuple[int, Any]]) -> list[tuple[int, int]]:
     return found
 
 
-def _flat(c: Any, indices: list[int], extents: tuple[int, ...]) -> int:
-    # The number of the element in the merged axes.
+def flat_index(c: Any, indices: list[int], extents: tuple[int, ...]) -> int:
+    """The number of the element in the merged axes."""
     along = [from_front(c, value, extent) for value, extent in zip(indices, extents, strict=True)]
     flat = along[0]
     for value, extent in zip(along[1:], extents[1:], strict=True):
@@ -189,25 +209,32 @@ def _flat(c: Any, indices: list[int], extents: tuple[int, ...]) -> int:
 
 def write(c: Any, value: int, items: list[Any], new: Any) -> int:
     """The tensor with the elements an index names replaced. new: a value or a float."""
-    shape = c.shape(value)
-    dtype = c.dtype(value)
     _, new = unify(c, value, new, both=True, keep_first=True)
-    new = c.cast(new, dtype)
+    return put(c, value, items, new)
+
+
+def put(c: Any, value: int, items: list[Any], new: int, accumulate: bool = False) -> int:
+    """value[items] = new, or += with every repeated index counted; new broadcasts to what the index names."""
+    shape = c.shape(value)
+    new = c.cast(new, c.dtype(value))
     if len(items) == 1 and isinstance(items[0], tuple) and items[0][0] == "mask":
         mask = items[0][1]
-        if len(c.shape(new)) and c.shape(mask) != shape:
-            raise Unlowerable  # one number per true element: an order only MindSpore knows
-        mask = c.reshape(mask, (*c.shape(mask), *(1,) * (len(shape) - len(c.shape(mask)))))
-        if broadcast_shapes(c.shape(mask), c.shape(new), shape) != shape or c.shape(new) not in ((), shape):
+        if c.shape(mask) != shape[:len(c.shape(mask))]:
             raise Unlowerable
-        return c.select(mask, c.broadcast(new, shape), value)
+        if c.shape(new) == () or (c.shape(new) == shape == c.shape(mask) and not accumulate):
+            mask = c.reshape(mask, (*c.shape(mask), *(1,) * (len(shape) - len(c.shape(mask)))))
+            return c.select(mask, c.add(value, new) if accumulate else c.broadcast(new, shape), value)
     basic = _Basic(shape, _expanded(items, len(shape)))
+    part = value if basic.whole else c.slice(value, tuple(basic.pairs), tuple(basic.extents))
     if basic.advanced:
-        raise Unlowerable
-    spread = c.reshape(c.broadcast(new, tuple(basic.result)), tuple(basic.extents))
+        part = part if tuple(basic.result) == c.shape(part) else c.reshape(part, tuple(basic.result))
+        spread = _scatter(c, part, basic.advanced, new, accumulate)
+    else:
+        spread = c.broadcast(new, tuple(basic.result))
+        spread = c.add(c.reshape(part, tuple(basic.result)), spread) if accumulate else spread
+    spread = c.reshape(spread, tuple(basic.extents))
     if basic.whole:
         return c.copy(spread)
     pairs, extents = tuple(basic.pairs), tuple(basic.extents)
     inside = c.cast(c.unslice(c.full(1.0, extents, I32), pairs, shape), BOOL)
     return c.select(inside, c.unslice(spread, pairs, shape), value)
-

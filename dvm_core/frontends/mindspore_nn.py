@@ -1,4 +1,4 @@
-"""Lowerings of the ops networks are made of: matmul and dense layers, softmax, normalization, losses, dropout."""
+"""Lowerings of the ops networks are made of: matmul and dense layers, softmax, losses."""
 from __future__ import annotations
 
 import math
@@ -177,23 +177,4 @@ def _mse_loss(c: Any, a: Any, b: Any, reduction: Any = 1) -> int:
 def _l1_loss(c: Any, a: Any, b: Any, reduction: Any = 1) -> int:
     return _reduced(c, c.abs(c.sub(*unify(c, c.value(a), c.value(b)))), reduction)
 
-
-# ---- dropout -------------------------------------------------------------------------------------------------------------------------
-
-def _dropout(c: Any, x: Any, keep: float) -> tuple[int, int]:
-    value = c.value(x)
-    if not 0 < keep <= 1:
-        raise Unlowerable
-    mask = c.less(c.draw(c.shape(value)), keep)
-    return c.mul(c.select(mask, value, c.full(0.0, (), c.dtype(value))), 1 / keep), mask
-
-
-@lowers("Dropout")
-def _dropout_op(c: Any, x: Any, keep: Any = None, *_: Any) -> tuple[int, int]:
-    return _dropout(c, x, float(getattr(c.primitive, "keep_prob", 0.5) if keep is None else keep))
-
-
-@lowers("DropoutExt")
-def _dropout_ext(c: Any, x: Any, probability: float = 0.5, *_: Any) -> tuple[int, int]:
-    return _dropout(c, x, 1 - float(probability))
 

@@ -50,7 +50,7 @@ LOWER.update({name: _binary(CODE[code]) for name, code in {
 LOWER.update({name: _scaled(CODE[code]) for name, code in {
     "AddExt": "ADD", "SubExt": "SUB", "AddScalar": "ADD", "SubScalar": "SUB"}.items()})
 LOWER.update({name: _unary(CODE[code]) for name, code in {
-    "Neg": "NEG", "Abs": "ABS", "IsFinite": "IS_FINITE"}.items()})
+    "Neg": "NEG", "Abs": "ABS", "IsFinite": "IS_FINITE", "IsNan": "IS_NAN", "IsInf": "IS_INF"}.items()})
 LOWER.update({name: _float_unary(CODE[code]) for name, code in {
     "Exp": "EXP", "Expm1": "EXPM1", "Log": "LOG", "Log1p": "LOG1P", "Sqrt": "SQRT", "Rsqrt": "RSQRT", "Reciprocal": "RECIPROCAL",
     "Tanh": "TANH", "Erf": "ERF", "Sin": "SIN", "Cos": "COS", "Tan": "TAN", "Atan": "ATAN", "AtanExt": "ATAN", "Sigmoid": "SIGMOID",
@@ -88,11 +88,23 @@ def _floor_div(c: Any, a: Any, b: Any) -> int:
     return c.floor(quotient) if c.dtype(quotient) in FLOATS else quotient
 
 
-@lowers("FloorMod")
-def _floor_mod(c: Any, a: Any, b: Any) -> int:
+LOWER.update(dict.fromkeys(("FloorMod", "RemainderTensorTensor", "RemainderTensorScalar", "RemainderScalarTensor"),
+                           _binary(CODE["REMAINDER"])))
+LOWER.update(dict.fromkeys(("FmodTensor", "FmodScalar"), _binary(CODE["FMOD"])))
+
+
+@lowers("DivMod")
+def _div_mod(c: Any, a: Any, b: Any, mode: Any = 0) -> int:
+    """a / b, rounded towards zero (mode 1) or down (mode 2)."""
+    if mode not in (1, 2):
+        return _div(c, a, b)
     a, b = unify(c, c.operand(a), c.operand(b))
     quotient = c.div(a, b)
-    return c.sub(a, c.mul(c.floor(quotient) if c.dtype(quotient) in FLOATS else quotient, b))
+    if c.dtype(quotient) in FLOATS:
+        return c.trunc(quotient) if mode == 1 else c.floor(quotient)
+    if mode == 1:
+        raise Unlowerable  # integers are rounded down here
+    return quotient
 
 
 @lowers("Pow", "PowTensorScalar", "PowScalarTensor")
@@ -120,33 +132,41 @@ def _sign(c: Any, a: Any) -> int:
     return c.sign(a) if c.dtype(a) != BOOL else c.copy(a)
 
 
-@lowers("IsNan")
-def _is_nan(c: Any, a: Any) -> int:
-    a = c.value(a)
-    return c.not_equal(a, a)
-
-
-@lowers("IsInf")
-def _is_inf(c: Any, a: Any) -> int:
-    return c.equal(c.abs(c.value(a)), math.inf)
-
-
 @lowers("LogicalNot")
 def _not(c: Any, a: Any) -> int:
     return c.op(CODE["LOGICAL_NOT"], (c.cast(c.value(a), BOOL),))
 
 
-def _logical(opcode: int, only_bool: bool) -> Lowering:
+def _logical(opcode: int) -> Lowering:
     def lower(c: Any, a: Any, b: Any) -> int:
-        a, b = c.value(a), c.value(b)
-        if only_bool and (c.dtype(a) != BOOL or c.dtype(b) != BOOL):
-            raise Unlowerable  # bit patterns of integers
-        return c.op(opcode, (c.cast(a, BOOL), c.cast(b, BOOL)))
+        return c.op(opcode, (c.cast(c.value(a), BOOL), c.cast(c.value(b), BOOL)))
     return lower
 
 
-LOWER["LogicalAnd"], LOWER["LogicalOr"] = _logical(CODE["LOGICAL_AND"], False), _logical(CODE["LOGICAL_OR"], False)
-LOWER["BitwiseAnd"], LOWER["BitwiseOr"] = _logical(CODE["LOGICAL_AND"], True), _logical(CODE["LOGICAL_OR"], True)
+def _bits(opcode: int) -> Lowering:
+    def lower(c: Any, a: Any, b: Any) -> int:
+        a, b = unify(c, c.operand(a), c.operand(b))
+        if any(x.__class__ is int and c.dtype(x) in FLOATS for x in (a, b)):
+            raise Unlowerable
+        return c.binary(opcode, a, b)
+    return lower
+
+
+LOWER["LogicalAnd"], LOWER["LogicalOr"] = _logical(CODE["LOGICAL_AND"]), _logical(CODE["LOGICAL_OR"])
+LOWER["LogicalXor"] = _logical(CODE["BIT_XOR"])
+for _code, _names in {
+        "BIT_AND": ("BitwiseAnd", "BitwiseAndTensor", "BitwiseAndScalar"), "BIT_OR": ("BitwiseOr", "BitwiseOrTensor", "BitwiseOrScalar"),
+        "BIT_XOR": ("BitwiseXor", "BitwiseXorTensor", "BitwiseXorScalar"), "SHIFT_LEFT": ("LeftShift",),
+        "SHIFT_RIGHT": ("RightShift",)}.items():
+    LOWER.update(dict.fromkeys(_names, _bits(CODE[_code])))
+
+
+@lowers("BitwiseNot", "Invert")
+def _bit_not(c: Any, a: Any) -> int:
+    value = c.value(a)
+    if c.dtype(value) in FLOATS:
+        raise Unlowerable
+    return c.op(CODE["BIT_NOT"], (value,))
 
 
 @lowers("Cast")
@@ -205,6 +225,7 @@ def _reduce(opcode: int, integers: int, bools: int) -> Lowering:
 LOWER["SumExt"] = _reduce(CODE["SUM"], I64, I64)
 LOWER["ReduceSum"] = _reduce(CODE["SUM"], 0, I64)
 LOWER.update(dict.fromkeys(("MeanExt", "ReduceMean"), _reduce(CODE["MEAN"], F32, F32)))
+LOWER["ProdExt"], LOWER["ReduceProd"] = _reduce(CODE["PROD"], I64, I64), _reduce(CODE["PROD"], 0, I64)
 LOWER.update(dict.fromkeys(("ReduceMax", "Max"), _reduce(CODE["MAX"], 0, 0)))
 LOWER.update(dict.fromkeys(("ReduceMin", "Min"), _reduce(CODE["MIN"], 0, 0)))
 
@@ -216,31 +237,32 @@ def _any_all(opcode: int) -> Lowering:
     return lower
 
 
-LOWER.update({"ReduceAny": _any_all(CODE["MAX"]), "Any": _any_all(CODE["MAX"]), "ReduceAll": _any_all(CODE["MIN"])})
+LOWER.update(dict.fromkeys(("ReduceAny", "Any", "AnyExt"), _any_all(CODE["MAX"])))
+LOWER["ReduceAll"] = _any_all(CODE["MIN"])
 
 
-def extreme(c: Any, value: int, opcode: int, axis: int, keepdims: bool, index_dtype: int) -> tuple[int, int]:
-    """(values, indices) of the largest or smallest elements along an axis; the first one counts where several tie."""
-    shape = c.shape(value)
-    best = c.reduce(opcode, value, (axis,), True)
-    line = c.iota(tuple(extent if i == axis else 1 for i, extent in enumerate(shape)), axis, index_dtype)
-    beyond = c.full(float(shape[axis] - 1), (), index_dtype)  # NaN equals nothing: the last index
-    index = c.min(c.select(c.equal(value, best), line, beyond), (axis,), keepdims)
-    if not keepdims:
-        best = c.reshape(best, shape[:axis] + shape[axis + 1:])
-    return c.group("take_at", best, (value,), (axis, keepdims), (index,)), index
+def extreme(c: Any, value: int, largest: bool, axis: int, keepdims: bool) -> tuple[int, int]:
+    """(values, positions) of the largest or smallest elements along an axis; the first one counts where several tie."""
+    index = (c.argmax if largest else c.argmin)(value, axis, True)
+    best = c.gather_elements(value, index, axis)
+    if keepdims:
+        return best, index
+    flat = c.shape(best)[:axis] + c.shape(best)[axis + 1:]
+    return c.reshape(best, flat), c.reshape(index, flat)
 
 
-def _with_index(opcode: int, index_first: bool) -> Lowering:
+def _with_index(largest: bool, index_first: bool) -> Lowering:
     def lower(c: Any, a: Any, axis: int = 0, keepdims: bool = False) -> tuple[int, int]:
         value = c.value(a)
-        best, index = extreme(c, value, opcode, normal_axis(axis, len(c.shape(value))), bool(keepdims), I64)
+        if not c.shape(value):
+            raise Unlowerable
+        best, index = extreme(c, value, largest, normal_axis(axis, len(c.shape(value))), bool(keepdims))
         return (index, best) if index_first else (best, index)
     return lower
 
 
-LOWER.update({"ArgMaxWithValue": _with_index(CODE["MAX"], True), "ArgMinWithValue": _with_index(CODE["MIN"], True),
-              "MaxDim": _with_index(CODE["MAX"], False), "MinDim": _with_index(CODE["MIN"], False)})
+LOWER.update({"ArgMaxWithValue": _with_index(True, True), "ArgMinWithValue": _with_index(False, True),
+              "MaxDim": _with_index(True, False), "MinDim": _with_index(False, False)})
 
 
 def _arg(opcode: int) -> Lowering:
@@ -248,13 +270,14 @@ def _arg(opcode: int) -> Lowering:
         keepdims = dtype if isinstance(dtype, bool) else False  # ArgMaxExt(a, dim, keepdim); Argmax(a, axis, output type)
         index_dtype = I64 if dtype is None or isinstance(dtype, bool) else given_dtype(dtype)
         value = c.value(a)
-        if axis is None:
+        if axis is None or not c.shape(value):
             value, axis = c.reshape(value, (math.prod(c.shape(value)),)), 0
-        return extreme(c, value, opcode, normal_axis(axis, len(c.shape(value))), keepdims, index_dtype)[1]
+        return c.op(opcode, (value,), (int(keepdims), normal_axis(axis, len(c.shape(value)))), dtype=index_dtype)
     return lower
 
 
-LOWER.update({"Argmax": _arg(CODE["MAX"]), "ArgMaxExt": _arg(CODE["MAX"]), "Argmin": _arg(CODE["MIN"]), "ArgMinExt": _arg(CODE["MIN"])})
+LOWER.update({"Argmax": _arg(CODE["ARGMAX"]), "ArgMaxExt": _arg(CODE["ARGMAX"]), "Argmin": _arg(CODE["ARGMIN"]),
+              "ArgMinExt": _arg(CODE["ARGMIN"])})
 
 
 # ---- constants -----------------------------------------------------------------------------------------------------------------------

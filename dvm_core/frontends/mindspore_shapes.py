@@ -257,19 +257,10 @@ def _embedding(c: Any, index: Any, table: Any, padding: Any = None, max_norm: An
 @lowers("GatherD")
 def _gather_elements(c: Any, a: Any, axis: int, index: Any) -> int:
     value, where = c.value(a), c.value(index)
-    shape, wanted = c.shape(value), c.shape(where)
+    shape = c.shape(value)
     axis = normal_axis(axis, len(shape))
     c.check_range(index, where, shape[axis], "an index", negative=True)
-    # Number of the element in the flattened tensor: the index along the axis, the position along the others.
-    along = c.cast(from_front(c, where, shape[axis]), I64)
-    flat = c.mul(along, float(math.prod(shape[axis + 1:])))
-    for i in range(len(shape)):
-        if i != axis and wanted[i] > 1:
-            line = c.iota(tuple(extent if k == i else 1 for k, extent in enumerate(wanted)), i, I64)
-            flat = c.add(flat, c.mul(line, float(math.prod(shape[i + 1:]))))
-    if len(shape) > 1 and c.entries[where].__class__ is tuple:
-        flat = checked(c, flat, along, shape[axis], math.prod(shape))
-    return c.gather(c.reshape(value, (math.prod(shape),)), flat, 0)
+    return c.gather_elements(value, where, axis)
 
 
 def _keep_triangle(opcode: int) -> Any:

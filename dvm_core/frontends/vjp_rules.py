@@ -245,16 +245,6 @@ def _gelu_tanh(e: Emitter, g: int, n: Node) -> int:
     return e.mul(g, e.mul(e.add(e.add(t, 1.0), slope), 0.5))
 
 
-def _take_at(e: Emitter, g: int, n: Node) -> int:
-    # attrs: axis, keepdims. The whole gradient goes to the element the index names.
-    axis, keepdims = n.attrs
-    (index,) = n.saved
-    shape = e.shape(n.a)
-    kept = tuple(1 if i == axis else extent for i, extent in enumerate(shape))
-    line = e.iota(tuple(extent if i == axis else 1 for i, extent in enumerate(shape)), axis, e.dtype(index))
-    return _where(e, e.equal(line, index if keepdims else e.reshape(index, kept)), g if keepdims else e.reshape(g, kept))
-
-
 def _shared(wins: str, other: bool) -> Formula:
     # The larger (or smaller) operand gets the gradient, each of two equal ones half of it, as in MindSpore.
     def formula(e: Emitter, g: int, n: Node) -> int:
@@ -271,5 +261,4 @@ GROUPS: dict[str, Rule] = {
     "log_softmax": (_log_softmax,),  # attrs: axes
     "layer_norm": (_layer_norm_x, lambda e, g, n: e.mul(g, n.saved[0]), lambda e, g, n: g),  # operands: x, scale or -1, shift or -1
     "gelu_tanh": (_gelu_tanh,),  # attrs: k, m
-    "take_at": (_take_at,),
 }

@@ -10,8 +10,9 @@ import pytest
 
 ms = pytest.importorskip("mindspore")
 
-from gradient_reference import differences, weights  # noqa: E402
+from gradient_reference import differences  # noqa: E402
 from mindspore import Tensor, mint, nn, ops  # noqa: E402
+from mindspore_kit import captured_gradients  # noqa: E402
 
 import dvm_core as dvm  # noqa: E402
 
@@ -137,19 +138,6 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., np.ndarray], list[np.nd
     "tril": (lambda a: ops.tril(a), np.tril, [L]),
     "triu": (lambda a: mint.triu(a, 1), lambda a: np.triu(a, 1), [L]),
 }
-
-
-def captured_gradients(expression: Callable[..., Any], operands: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Value of a captured expression, and gradients of its weighted sum, taken by MindSpore."""
-    function = dvm.jit(lambda *tensors: expression(*tensors))
-
-    def weighted(*tensors: Tensor) -> Any:
-        result = function(*tensors)
-        return (result * Tensor(weights(result.shape))).sum(), result
-
-    gradient = ms.value_and_grad(weighted, tuple(range(len(operands))), None, has_aux=True)
-    (_, result), found = gradient(*[Tensor(operand) for operand in operands])
-    return result.asnumpy(), [g.asnumpy() for g in (found if isinstance(found, tuple) else (found,))]
 
 
 @pytest.mark.parametrize("name", CASES)
