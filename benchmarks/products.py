@@ -2,7 +2,7 @@
 
     python benchmarks/products.py [--quick] [--only TEXT] [--threads N] [--shapes N] [--cells]
 
-prints each row per size class; `run.py` shows one line per row. Every contender writes into memory it had before, where it can. With one
+prints each row per size class; `run.py` shows one line per row. PyTorch writes into an output it has, the VM into pooled memory. With one
 thread the clock is the thread's own, so that a busy machine does not count.
 """
 
@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 from timing import Row, Sweep, interleave
 
+import dvm_core as dvm
 from dvm_core import _core
-from dvm_core.msbc.layout import CODES as OP
 
 Call = Callable[[], Any]
-F32, BF16 = 1, 3
 LARGEST = 3e9  # multiply-adds of a sampled product: some tens of milliseconds on one core
 HALF_SQRT = math.sqrt(0.5)
 
@@ -88,34 +87,27 @@ def sampled(count: int, batched: bool = False, seed: int = 0) -> list[Shape]:
     return found
 
 
-def _bf16(x: np.ndarray) -> np.ndarray:
-    """Upper halves of float32 (rounding does not matter here), as the VM takes bfloat16."""
-    return (x.view(np.uint32) >> 16).astype(np.uint16)
+def matmul(a: Any, b: Any) -> Any:
+    return a @ b
 
 
-def _recorded(inputs: list[np.ndarray], dtype: int, out: np.ndarray, body: Callable[..., int]) -> Call:
-    """Records and flushes anew on every call, as a captured function does."""
-    def run() -> Any:
-        graph = _core.Graph("product")
-        value = body(graph, *(graph.input(a.ctypes.data, a.shape, dtype) for a in inputs))
-        graph.flush((), ((value, out.ctypes.data),))
-        return out
-    return run
+def dense_relu(x: Any, w: Any, bias: Any) -> Any:
+    return (x @ w + bias).relu()
 
 
-def _matmul(graph: Any, a: int, b: int) -> int:
-    return graph.op(OP["MATMUL"], (a, b), (0, 0))
+def dense_gelu(x: Any, w: Any, bias: Any) -> Any:
+    y = x @ w + bias
+    return y * 0.5 * ((y * HALF_SQRT).erf() + 1.0)
 
 
-def _dense(activation: str) -> Callable[..., int]:
-    def body(graph: Any, x: int, w: int, bias: int) -> int:
-        y = graph.op(OP["ADD"], (_matmul(graph, x, w), bias))
-        if activation == "relu":
-            return graph.op(OP["MAXIMUM"], (y, -1), imms=(0.0,))
-        bell = graph.op(OP["ERF"], (graph.op(OP["MUL"], (y, -1), imms=(HALF_SQRT,)),))
-        half = graph.op(OP["MUL"], (y, -1), imms=(0.5,))
-        return graph.op(OP["MUL"], (half, graph.op(OP["ADD"], (bell, -1), imms=(1.0,))))
-    return body
+OURS = {body: dvm.jit(body, mode="graph") for body in (matmul, dense_relu, dense_gelu)}
+
+
+def _ours(body: Callable[..., Any], *arrays: np.ndarray, dtype: str = "float32") -> Call:
+    replayed, tensors = OURS[body], [dvm.tensor(a).astype(dtype) for a in arrays]
+    for t in tensors:
+        t.numpy()
+    return lambda: replayed(*tensors)
 
 
 class Peers:
@@ -147,21 +139,15 @@ class Peers:
             return y.relu() if activation == "relu" else torch.nn.functional.gelu(y)
         return dense
 
-    def _inference(self, call: Call) -> Call:
-        def timed() -> Any:
-            with self.torch.inference_mode():
-                return call()
-        return timed
-
     def matmul(self, a: np.ndarray, b: np.ndarray, bf16: bool = False) -> dict[str, Call]:
         found: dict[str, Call] = {}
         if self.torch:
             torch = self.torch
             x, y = (torch.from_numpy(t) for t in (a, b))
             if bf16:
-                x, y = x.view(torch.bfloat16), y.view(torch.bfloat16)
+                x, y = x.to(torch.bfloat16), y.to(torch.bfloat16)
             out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=x.dtype)
-            found["torch"] = self._inference(lambda: torch.matmul(x, y, out=out))
+            found["torch"] = lambda: torch.matmul(x, y, out=out)
         if self.mindspore and not bf16:
             from mindspore import ops
 
@@ -180,16 +166,15 @@ class Peers:
             torch.addmm(c, u, v, out=out)
             return out.relu_() if activation == "relu" else torch.nn.functional.gelu(out)
         compiled = self.compiled[activation]
-        return {"torch": self._inference(eager), "torch.compile": self._inference(lambda: compiled(u, v, c))}
+        return {"torch": eager, "torch.compile": lambda: compiled(u, v, c)}
 
 
 def _cell(peers: Peers, shape: Shape, contenders: dict[str, Call], seconds: float, tolerance: float) -> Row:
     """Times one shape, once all contenders agree. The tolerance grows with the square root of K, as errors do."""
     def value(result: Any) -> np.ndarray:
-        if hasattr(result, "view") and "bfloat16" in str(result.dtype):
-            return result.float().numpy()
-        found = np.asarray(result)
-        return (found.astype(np.uint32) << 16).view(np.float32) if found.dtype == np.uint16 else found
+        if isinstance(result, dvm.Array):
+            return result.astype("float32").numpy()
+        return np.asarray(result.float() if hasattr(result, "float") else result)
     reference = value(contenders["dvm"]()).copy()
     scale = tolerance * math.sqrt(shape.k)
     for name, call in contenders.items():
@@ -204,22 +189,19 @@ def _inputs(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
 
 def _matmul_cell(peers: Peers, shape: Shape, seconds: float) -> Row:
     a, b = _inputs(shape)
-    out = np.empty((*shape.left[:-1], shape.n), np.float32)
-    return _cell(peers, shape, {"dvm": _recorded([a, b], F32, out, _matmul), **peers.matmul(a, b)}, seconds, 1e-5)
+    return _cell(peers, shape, {"dvm": _ours(matmul, a, b), **peers.matmul(a, b)}, seconds, 1e-5)
 
 
 def _bf16_cell(peers: Peers, shape: Shape, seconds: float) -> Row:
-    a, b = (_bf16(t) for t in _inputs(shape))
-    out = np.empty((*shape.left[:-1], shape.n), np.uint16)
-    return _cell(peers, shape, {"dvm": _recorded([a, b], BF16, out, _matmul), **peers.matmul(a, b, bf16=True)}, seconds, 1e-2)
+    a, b = _inputs(shape)
+    return _cell(peers, shape, {"dvm": _ours(matmul, a, b, dtype="bfloat16"), **peers.matmul(a, b, bf16=True)}, seconds, 1e-2)
 
 
 def _dense_cell(activation: str) -> Callable[[Peers, Shape, float], Row]:
     def cell(peers: Peers, shape: Shape, seconds: float) -> Row:
         x, w = _inputs(shape)
         bias = np.random.default_rng(2).standard_normal(shape.n, dtype=np.float32)
-        out = np.empty((shape.m, shape.n), np.float32)
-        ours = _recorded([x, w, bias], F32, out, _dense(activation))
+        ours = _ours(dense_relu if activation == "relu" else dense_gelu, x, w, bias)
         return _cell(peers, shape, {"dvm": ours, **peers.dense(activation, x, w, bias)}, seconds, 1e-5)
     return cell
 
