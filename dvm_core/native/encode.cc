@@ -43,7 +43,7 @@ AreaCode Encoder::run() {
   };
   for (Product& p : out_.products) {
     reserve(&p.ub, plan_product(&p, out_.space));
-    if (p.chained() && p.from != p.dtype) reserve(&p.wide, out_.space.tile_rows * p.n * item_size(p.dtype));
+    if (p.from != p.dtype && p.k > kSumBlock) reserve(&p.wide, out_.space.tile_rows * (p.chained() ? p.n : out_.space.tile_cols) * item_size(p.dtype));
   }
   for (Convolution& v : out_.convolutions) reserve(&v.ub, convolution_ub_bytes(v, out_.space));
   if (in_.profile.simulated) order_pipes();
@@ -174,7 +174,8 @@ int32_t Encoder::register_of(int i) const {
   return found->second;
 }
 
-// Where the result goes: straight to memory if it must be there and a tile of it is one run, else the UB.
+// Where the result goes: straight to memory if it must be there and a tile of it is one run (or a product on its own writes row by row),
+// else the UB.
 int32_t Encoder::result_register(int i, Span span) {
   const Instr& in = code_.instrs[i];
   const int32_t value = code_.value_of(i);
@@ -186,7 +187,8 @@ int32_t Encoder::result_register(int i, Span span) {
   s.row_step = span == Span::kRow ? item : out_.space.cols * item;
   s.col_step = span == Span::kRow ? 0 : item;
   const int32_t slot = add_slot(s);
-  if (is_run(span) && !in_.profile.simulated) return add_register(span, in.dtype, slot);
+  const bool by_rows = in.op == Op::kMATMUL && area_.instrs.size() == 1 && !hooked(i);
+  if ((is_run(span) || by_rows) && !in_.profile.simulated) return add_register(span, in.dtype, slot);
   store_after_ = slot;
   return add_register(span, in.dtype);
 }

@@ -57,6 +57,7 @@ class Encoder {
   void lower_chained(int i, const Ref& a);
   const Product& next_product() { return out_.products[static_cast<size_t>(products_++)]; }
   void lower_convolution(int i, int32_t dst);
+  bool hooked(int i) const;
   void hooks_in_tile(int i, int32_t reg, Span span);
   void hooks_after(int i, int32_t slot);
 

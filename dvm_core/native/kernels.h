@@ -10,6 +10,9 @@
 
 namespace dvm {
 
+// Items along k that one sum of a product takes; sums of several blocks are joined in order, through memory. Bits depend on it.
+inline constexpr int64_t kSumBlock = 512;
+
 // Columns a long row is reduced by. Kernels, tiles and the joining of partial results agree on it: bits depend on it.
 inline constexpr int64_t kReduceBlock = 4096;
 
@@ -22,19 +25,21 @@ struct Stats {
 };
 void stats_merge(Stats* into, const Stats& from);
 
-// c[m,n] (row stride ldc, contiguous columns) = a[m,k] @ b[k,n], each element one sequential fused float32 sum over k in blocks of 512.
-// a and b are read through element strides; or b was packed by pack_b. dtype: of a and b, float32 or a half.
+// c[m,n] (row stride ldc, contiguous columns) = a[m,k] @ b[k,n], each element one sequential fused float32 sum over k in blocks of kSumBlock.
+// a and b are read through element strides; or b was packed by pack_b.
 struct GemmArgs {
   int64_t m, n, k;
   const void* a;
   int64_t a_row, a_col;
-  const void* b_packed;                            // null: b as it lies
-  float* c;
+  const void* b_packed;  // null: b as it lies
+  float* c;              // may be null if `half` is set and one block is all
   int64_t ldc;
-  bool add = false;           // c holds the sum over earlier k
+  bool add = false;      // c holds the sum over earlier k
   const void* b = nullptr;
   int64_t b_row = 0, b_col = 0;
-  DType dtype = DType::kF32;
+  DType dtype = DType::kF32;  // of a, b and `half`: float32 or a half
+  void* half = nullptr;       // set: the result, rounded, goes there
+  int64_t half_row = 0;
 };
 
 // A window that moves over planes. Along an axis, tap t of output o lies at position o * stride - before + t * dilation, and input i at

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "kernels_gemm_pack.h"
+#include "kernels_half.h"
 
 namespace dvm::DVM_LEVEL {
 
@@ -25,7 +26,7 @@ inline constexpr int kTileRows = 6, kTileWide = 2, kFewRows = 2, kFewWide = 4, k
 
 // Per thread, freed when it ends: rows of A, panels of B, and room for turning.
 struct Scratch {
-  static constexpr int64_t kA = kBlockM * kScratchRow, kB = kStripePanels * kBlockK * kPanel, kSpare = kPanel * kScratchRow;
+  static constexpr int64_t kA = kBlockM * kScratchRow, kB = kStripePanels * kSumBlock * kPanel, kSpare = kPanel * kScratchRow;
   float* data = nullptr;
   ~Scratch() { free(data); }
   float* a() {
@@ -75,7 +76,7 @@ struct Block {
     const auto* b = static_cast<const Item*>(g.b) + k0 * g.b_row;
     if constexpr (sizeof(Item) == sizeof(float))
       if (g.b_col == 1) return {b + j, kPanel, g.b_row, 4 * g.b_row};
-    constexpr int64_t kStride = kBlockK * kPanel;
+    constexpr int64_t kStride = kSumBlock * kPanel;
     if (j >= packed_until) {
       packed_from = j;
       packed_until = smaller(g.n, j + (count + kPanel - 1) / kPanel * kPanel);
@@ -89,11 +90,18 @@ struct Block {
   template <bool Edge, int Wide, int MaxRows>
   void stripe(int64_t j, int64_t cols) {
     const Columns b = columns(j, cols);
+    const bool add = g.add || k0 > 0, round = g.half && k0 + k == g.k;
+    constexpr int64_t kWidth = Wide * kVf;
+    alignas(64) float rounded[MaxRows * kWidth];
     const int64_t tiles = (rows + MaxRows - 1) / MaxRows;
     for (int64_t t = 0, r = 0; t < tiles; ++t) {
       const int64_t some = (rows - r + tiles - t - 1) / (tiles - t);  // equal tiles, never 14 + 1
-      float* c = g.c + (row + r) * g.ldc + j;
-      Tiles<typename Of::Math, Edge, Wide, MaxRows>::of_rows[some - 1](s.a() + r * kScratchRow, b, steps_of<Of>(k), c, g.ldc, g.add || k0 > 0, cols);
+      const bool here = round && !add;
+      float* c = here ? rounded : g.c + (row + r) * g.ldc + j;
+      const int64_t ldc = here ? kWidth : g.ldc;
+      Tiles<typename Of::Math, Edge, Wide, MaxRows>::of_rows[some - 1](s.a() + r * kScratchRow, b, steps_of<Of>(k), c, ldc, add, cols);
+      if constexpr (sizeof(Item) == 2)
+        for (int64_t i = 0; round && i < some; ++i) narrow<Item>(static_cast<Item*>(g.half) + (row + r + i) * g.half_row + j, c + i * ldc, cols);
       r += some;
     }
   }
@@ -117,8 +125,8 @@ struct Block {
 
 template <class Of>
 void gemm_of(const GemmArgs& g) {
-  for (int64_t k0 = 0; k0 < g.k; k0 += kBlockK)
-    for (int64_t row = 0; row < g.m; row += kBlockM) Block<Of>{g, scratch(), row, smaller(kBlockM, g.m - row), k0, smaller(kBlockK, g.k - k0)}.run();
+  for (int64_t k0 = 0; k0 < g.k; k0 += kSumBlock)
+    for (int64_t row = 0; row < g.m; row += kBlockM) Block<Of>{g, scratch(), row, smaller(kBlockM, g.m - row), k0, smaller(kSumBlock, g.k - k0)}.run();
 }
 
 #if defined(__AVX512F__)
@@ -186,7 +194,10 @@ auto with_policy(DType dtype, F&& f) {
 inline void gemm(const GemmArgs& g) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0) {
-    for (int64_t r = 0; r < g.m && !g.add; ++r) memset(g.c + r * g.ldc, 0, size_t(g.n) * sizeof(float));
+    for (int64_t r = 0; r < g.m; ++r) {
+      if (g.half) memset(static_cast<uint16_t*>(g.half) + r * g.half_row, 0, size_t(g.n) * 2);
+      else if (!g.add) memset(g.c + r * g.ldc, 0, size_t(g.n) * sizeof(float));
+    }
     return;
   }
   const auto run = [&](auto policy) { gemm_of<decltype(policy)>(g); };

@@ -10,7 +10,8 @@
 
 namespace dvm::DVM_LEVEL {
 
-// How operands become steps. Item: what is in memory; kPer: items along k in a step; of(p, s): the step that begins at p, s items apart.
+// How operands become steps. Item: what is in memory; kPer: items along k in a step; of(p, s): the step that begins at p, s items apart;
+// along(p): the same of neighbours.
 struct FromFloat {
   using Item = float;
   using Math = Fma;
@@ -23,6 +24,7 @@ struct Widened {
   using Math = Fma;
   static constexpr int kPer = 1;
   static DVM_INLINE float of(const Half* p, int64_t) { return Cast<Half, float>::of(*p); }
+  static DVM_INLINE float along(const Half* p) { return Cast<Half, float>::of(*p); }
 };
 #if defined(__AVX512F__)
 struct Pairs {
@@ -30,6 +32,11 @@ struct Pairs {
   using Math = Dot;
   static constexpr int kPer = 2;
   static DVM_INLINE float of(const Brain* p, int64_t s) { return joined(p[0].bits, p[s].bits); }
+  static DVM_INLINE float along(const Brain* p) {
+    uint32_t both;
+    memcpy(&both, p, sizeof both);
+    return bits_as<float>(both << 16 | both >> 16);
+  }
   static DVM_INLINE float joined(uint32_t first, uint32_t second) { return bits_as<float>(first << 16 | second); }
 };
 #endif
@@ -84,7 +91,7 @@ void pack_along(float* to, int64_t to_row, const typename Of::Item* from, int64_
       memcpy(to, from, size_t(k) * sizeof(float));
     } else {
       DVM_INDEPENDENT
-      for (int64_t i = 0; i < whole; ++i) to[i] = Of::of(from + i * Of::kPer, 1);
+      for (int64_t i = 0; i < whole; ++i) to[i] = Of::along(from + i * Of::kPer);
       if (whole * Of::kPer < k) to[whole] = last_step<Of, Which>(from + whole * Of::kPer);
     }
   }
@@ -95,7 +102,7 @@ inline void turn(float* to, int64_t to_row, const float* from, int64_t from_row,
   transpose<float>(reinterpret_cast<char*>(to), to_row * 4, reinterpret_cast<const char*>(from), from_row * 4, steps, count);
 }
 
-// A block of A: `rows` rows of k <= kBlockK items into rows of kScratchRow steps. `spare`: kPanel x kScratchRow floats.
+// A block of A: `rows` rows of k <= kSumBlock items into rows of kScratchRow steps. `spare`: kPanel x kScratchRow floats.
 template <class Of>
 void copy_a(float* to, float* spare, const typename Of::Item* a, int64_t a_row, int64_t a_col, int64_t rows, int64_t k) {
   if (a_col == 1) return pack_along<Of, Side::kA>(to, kScratchRow, a, a_row, rows, k);
@@ -108,7 +115,7 @@ void copy_a(float* to, float* spare, const typename Of::Item* a, int64_t a_row, 
   }
 }
 
-// One panel of B, or what there is of it, k <= kBlockK where halves lie along k. `spare`: as above.
+// One panel of B, or what there is of it, k <= kSumBlock where halves lie along k. `spare`: as above.
 template <class Of>
 void pack_panel(float* to, float* spare, const typename Of::Item* b, int64_t b_row, int64_t b_col, int64_t cols, int64_t k) {
   if (b_row != 1 || b_col == 1) return pack_across<Of, Side::kB>(to, kPanel, b, b_col, b_row, cols, k);
@@ -123,8 +130,8 @@ void pack_panel(float* to, float* spare, const typename Of::Item* b, int64_t b_r
 template <class Of>
 void pack_panels(float* to, float* spare, const typename Of::Item* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n) {
   for (int64_t j = 0; j < n; j += kPanel, to += steps_of<Of>(k) * kPanel)
-    for (int64_t k0 = 0; k0 < k; k0 += kBlockK)
-      pack_panel<Of>(to + k0 / Of::kPer * kPanel, spare, b + k0 * b_row + j * b_col, b_row, b_col, smaller<int64_t>(kPanel, n - j), smaller(kBlockK, k - k0));
+    for (int64_t k0 = 0; k0 < k; k0 += kSumBlock)
+      pack_panel<Of>(to + k0 / Of::kPer * kPanel, spare, b + k0 * b_row + j * b_col, b_row, b_col, smaller<int64_t>(kPanel, n - j), smaller(kSumBlock, k - k0));
 }
 
 }  // namespace dvm::DVM_LEVEL

@@ -11,8 +11,7 @@
 namespace dvm::DVM_LEVEL {
 
 inline constexpr int kPanel = 32;              // columns that B is packed by
-inline constexpr int64_t kBlockK = 512;        // of one sum; blocks are joined through memory
-inline constexpr int64_t kScratchRow = kBlockK + 16;
+inline constexpr int64_t kScratchRow = kSumBlock + 16;
 
 using Vf = LaneVector<float>::type;
 inline constexpr int kVf = kLaneBytes<float> / 4;

@@ -1,4 +1,6 @@
 // Tensor instructions as tile instructions.
+#include <algorithm>
+
 #include "encoder.h"
 #include "kernels.h"
 #include "optable.h"
@@ -180,18 +182,14 @@ void Encoder::lower_join(int i, const Ref& a) {
   hooks_after(i, join.result);
 }
 
+// The result of halves is rounded by the instruction itself.
 void Encoder::lower_matmul(int i, int32_t dst) {
-  const Instr& in = code_.instrs[i];
   const int32_t number = products_;
   const Product& p = next_product();
   out_.cost_ns += kMultiplyAddNs * static_cast<double>(p.batches * p.m) * static_cast<double>(p.n * p.k);
-  const bool halves = p.dtype != in.dtype;
-  const int32_t c = halves ? add_register(Span::kFull, p.dtype) : dst;
-  emit({.id = Tile::kMatMul, .span = Span::kFull, .dtype = p.dtype, .dst = c, .number = number, .instr = i});
-  if (halves) cast(c, in.dtype, i, dst);
+  emit({.id = Tile::kMatMul, .span = Span::kFull, .dtype = p.dtype, .dst = dst, .number = number, .instr = i});
 }
 
-// The result of halves is rounded by the instruction itself, whose rows are not as wide as the tile.
 void Encoder::lower_chained(int i, const Ref& a) {
   const int32_t number = products_;
   const Product& p = next_product();
@@ -217,6 +215,10 @@ void Encoder::lower_convolution(int i, int32_t dst) {
 }
 
 // ---- hooks --------------------------------------------------------------------------------------------------------------------------
+
+bool Encoder::hooked(int i) const {
+  return std::any_of(in_.hooks.begin(), in_.hooks.end(), [i](const HookSite& h) { return h.instr == i; });
+}
 
 void Encoder::hooks_in_tile(int i, int32_t reg, Span span) {
   for (const HookSite& h : in_.hooks) {

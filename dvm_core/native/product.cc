@@ -1,6 +1,7 @@
 #include "product.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "encode.h"
 #include "pool.h"
@@ -112,12 +113,11 @@ void do_matmul(Core& c, const uint64_t* w) {
   const int item = item_size(p.from);
   const bool in_memory = head_dst(*w) & kGlobal, chained = p.chained();
   const int64_t col = chained ? 0 : c.col, cols = chained ? p.n : c.cols;
-  const int64_t ldc = chained ? p.n : in_memory ? c.run.area.space.cols : c.cols;
+  const int64_t dst_row = chained ? p.n : in_memory ? c.run.area.space.cols : c.cols;
   const int64_t a_row = chained ? c.cols : p.a.row, a_col = chained ? 1 : p.a.col;
   const auto* left = static_cast<const uint8_t*>(chained ? c.pointer(operand_b(w[1])) : c.run.base[p.a.slot]);
   const auto* right = static_cast<const uint8_t*>(c.run.base[p.b.slot]);
-  void* out = c.pointer(head_dst(*w));
-  auto* dst = p.wide >= 0 ? c.ub + p.wide : static_cast<uint8_t*>(out);
+  auto* dst = static_cast<uint8_t*>(c.pointer(head_dst(*w)));
   for (int64_t r = c.row; r < c.row + c.rows;) {
     int64_t batch = r / p.m, in_batch = r % p.m, a = 0, b = col * p.b.col, b_matrix = 0;
     const int64_t some = std::min(p.m - in_batch, c.row + c.rows - r);
@@ -131,20 +131,31 @@ void do_matmul(Core& c, const uint64_t* w) {
     const uint8_t* pa = left + (chained ? (r - c.row) * a_row : a + in_batch * a_row) * item;
     const uint8_t* pb = right + b * item;
     if (!has_panels(p)) {
-      c.run.k.gemm_generic(dst, pa, pb, some, cols, p.k, a_row, a_col, p.b.row, p.b.col, ldc, p.dtype);
+      c.run.k.gemm_generic(dst, pa, pb, some, cols, p.k, a_row, a_col, p.b.row, p.b.col, dst_row, p.dtype);
     } else if (p.ub >= 0) {
       multiply_column(c, p, pb, reinterpret_cast<const float*>(pa), a_row, a_col, some, reinterpret_cast<float*>(dst));
     } else {
-      GemmArgs g{some, cols, p.k, pa, a_row, a_col, nullptr, reinterpret_cast<float*>(dst), ldc, false, pb, p.b.row, p.b.col, p.from};
+      GemmArgs g{some, cols, p.k, pa, a_row, a_col, nullptr, reinterpret_cast<float*>(dst), dst_row, false, pb, p.b.row, p.b.col, p.from};
+      if (p.from != p.dtype) {
+        g.half = dst;
+        g.half_row = dst_row;
+        g.c = p.wide >= 0 ? reinterpret_cast<float*>(c.ub + p.wide) : nullptr;
+        g.ldc = cols;
+      }
+      if (p.packs_before) g.b_packed = c.run.workspace(p.packed) + b_matrix * p.packed_stride + c.run.k.packed_b_bytes(p.k, col, p.from);
       // One column: as a row, so that the sums of several rows share a vector.
-      if (p.n == 1) g = {1, some, p.k, pb, 0, p.b.row, nullptr, g.c, some, false, pa, a_col, a_row, p.from};
-      else if (p.packs_before) g.b_packed = c.run.workspace(p.packed) + b_matrix * p.packed_stride + c.run.k.packed_b_bytes(p.k, col, p.from);
+      if (p.n == 1) {
+        std::swap(g.m, g.n);
+        std::swap(g.a, g.b);
+        std::swap(g.a_row, g.b_col);
+        std::swap(g.a_col, g.b_row);
+        g.ldc = some;
+      }
       c.run.k.gemm(g);
     }
-    dst += some * ldc * item_size(p.dtype);
+    dst += some * dst_row * item;
     r += some;
   }
-  if (p.wide >= 0) c.run.k.cast[int(p.dtype)][int(p.from)](out, c.ub + p.wide, c.rows * p.n);
 }
 
 }  // namespace dvm

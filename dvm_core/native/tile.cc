@@ -15,7 +15,7 @@ constexpr int64_t kTransposeSide = 64;       // an operand read across its rows 
 // Products: rows of a tile come in groups of the register tile (14 with AVX-512), columns in panels of 32 that B is packed in; both small enough for
 // the second-level cache, and a few tiles for every core.
 constexpr int64_t kCubeGroup = 14, kCubePanel = 32, kCubeRows = 168, kCubeCols = 512, kCubeElements = 98 * 512, kCubeUnits = 12;
-constexpr int64_t kPackedElements = 1 << 18; // of B, packed by the tile itself
+constexpr int64_t kElementsOfB = 1 << 17;    // columns of B that a tile reads stay in the second-level cache
 // Convolutions: columns of a tile are packed at once, its results stay in the second-level cache; a few tiles even of one small image.
 constexpr int64_t kWindowCols = 256, kWindowElements = 512 * 256, kLeastUnits = 4;
 
@@ -161,11 +161,12 @@ void TileSpace::cube_tiles(const Area& area, const Product& p, int64_t tile_elem
   }
   const bool one_block = g.rows <= kCubeRows;  // one tile of rows: each column of B is used once, and the units are columns
   if (!area.rows_whole) {
-    g.tile_cols = std::min(g.cols, kCubeCols);
+    const int64_t widest = std::max(kCubeCols, kElementsOfB / std::max<int64_t>(p.k, 1));
+    g.tile_cols = std::min(g.cols, round_up(ceil_div(g.cols, std::max<int64_t>(1, ceil_div(g.cols, widest))), kCubePanel));
     if (one_block && p.batches == 1) {
-      constexpr int64_t kLeast = 2 * kCubePanel;
-      const int64_t balanced = round_up(g.cols / kCubeUnits, kLeast), cached = round_up(kPackedElements / p.k, kLeast);
-      g.tile_cols = std::min(g.tile_cols, std::clamp(balanced, kLeast, std::max(kLeast, cached)));
+      // The fewer rows, the wider the register tile.
+      const int64_t least = kCubePanel * (g.rows == 1 ? 8 : g.rows <= 3 ? 4 : 2);
+      g.tile_cols = std::min(g.tile_cols, std::max(least, round_up(ceil_div(g.cols, kCubeUnits), least)));
     }
   }
   g.tile_rows = std::clamp(kCubeElements / g.tile_cols, kCubeGroup, kCubeRows);
