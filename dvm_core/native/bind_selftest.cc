@@ -20,6 +20,8 @@ class Arguments {
 
   int64_t integer(size_t i) const { return nb::cast<int64_t>(at(i)); }
   bool given(size_t i) const { return !at(i).is_none(); }
+  // Bytes of an element of an array that was asked for before.
+  int64_t item(size_t i) const { return views_[i].itemsize; }
 
   // The first element; `bytes` is what the kernel will touch if the array is contiguous (negative: not checked, for strided operands).
   template <class T = void>
@@ -184,7 +186,7 @@ nb::object call_pack_b(Call& c) {
   return ran(true);
 }
 
-// c, a, packed b, b, m, n, k, a_row, a_col, b_row, b_col, ldc. packed b None: b is read where it lies.
+// c, a, packed b, b, m, n, k, a_row, a_col, b_row, b_col, ldc. packed b None: b is read where it lies. c of halves: rounded.
 nb::object call_gemm(Call& c) {
   GemmArgs g;
   g.m = c.a.integer(4);
@@ -196,6 +198,14 @@ nb::object call_gemm(Call& c) {
   g.b_col = c.a.integer(10);
   g.ldc = c.a.integer(11);
   g.c = c.a.array<float>(0, -1);
+  std::vector<float> sums;
+  if (c.a.item(0) == 2) {
+    sums.resize(static_cast<size_t>(g.m * g.n));
+    g.half = g.c;
+    g.half_row = g.ldc;
+    g.c = sums.data();
+    g.ldc = g.n;
+  }
   g.a = c.a.array(1, -1);
   g.b_packed = c.a.given(2) ? c.a.array(2, packed_b_bytes(c, g.k, g.n)) : nullptr;
   g.b = c.a.array(3, -1);

@@ -4,14 +4,14 @@
 // p * 32 * steps, so columns can be split over workers at multiples of 32. A is copied in blocks of rows into a scratch with a fixed row
 // stride: constant displacements in the register tile, no 4 KB aliasing.
 #pragma once
-#include "kernels_cast.h"
 #include "kernels_gemm_tile.h"
+#include "kernels_half.h"
 #include "kernels_move.h"
 
 namespace dvm::DVM_LEVEL {
 
 // How operands become steps. Item: what is in memory; kPer: items along k in a step; of(p, s): the step that begins at p, s items apart;
-// along(p): the same of neighbours.
+// along(p): the same of neighbours; narrow: float32 sums as items.
 struct FromFloat {
   using Item = float;
   using Math = Fma;
@@ -25,6 +25,7 @@ struct Widened {
   static constexpr int kPer = 1;
   static DVM_INLINE float of(const Half* p, int64_t) { return Cast<Half, float>::of(*p); }
   static DVM_INLINE float along(const Half* p) { return Cast<Half, float>::of(*p); }
+  static DVM_INLINE void narrow(Half* to, const float* from, int64_t n) { DVM_LEVEL::narrow<Half>(to, from, n); }
 };
 #if defined(__AVX512F__)
 struct Pairs {
@@ -36,6 +37,17 @@ struct Pairs {
     uint32_t both;
     memcpy(&both, p, sizeof both);
     return bits_as<float>(both << 16 | both >> 16);
+  }
+  // Rounds as everything else does; sums have no denormals, which the instruction would drop.
+  static DVM_INLINE void narrow(Brain* to, const float* from, int64_t n) {
+    for (int64_t i = 0; i < n; i += kHalves) {
+      const int64_t some = smaller<int64_t>(kHalves, n - i);
+      const Vf x = Lead(some).load(from + i);
+      __m256i half;
+      asm("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(x));
+      half = _mm256_mask_mov_epi16(half, _mm512_cmp_ps_mask(__m512(x), __m512(x), _CMP_UNORD_Q), _mm256_set1_epi16(kBrainNan));
+      store_some(to + i, Shorts(half), some);
+    }
   }
   static DVM_INLINE float joined(uint32_t first, uint32_t second) { return bits_as<float>(first << 16 | second); }
 };

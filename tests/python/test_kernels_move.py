@@ -49,8 +49,8 @@ def test_fill():
 # ---- matrix product ------------------------------------------------------------
 
 
-def gemm(level, a, b, ldc=None):
-    """With b packed and with b as it lies: the same bits."""
+def gemm(level, a, b, ldc=None, rounded=False):
+    """With b packed and with b as it lies: the same bits. rounded: the result is as wide as the operands."""
     (m, k), n = a.shape, b.shape[1]
     dtype = "bfloat16" if a.dtype == np.uint16 else a.dtype.name
     strides = [s // a.itemsize for s in (*a.strides, *b.strides)]
@@ -61,7 +61,7 @@ def gemm(level, a, b, ldc=None):
     kernel("pack_b", packed, b, k, n, *strides[2:])
     results = []
     for panels in (packed, None):
-        c = np.full((m, ldc or n), 99, np.float32)
+        c = np.full((m, ldc or n), 99, a.dtype if rounded else np.float32)
         kernel("gemm", c, a, panels, b, m, n, k, *strides, ldc or n)
         assert np.all(c[:, n:] == 99), "wrote beyond the columns of the result"
         results.append(c[:, :n])
@@ -138,6 +138,13 @@ def halves(x, dtype):
     return (x.astype(np.float32, order="K").view(np.uint32) >> 16).astype(np.uint16)
 
 
+def halves_nearest(x, dtype):
+    if dtype == "float16":
+        return x.astype(np.float16)
+    u = x.view(np.uint32).astype(np.uint64)
+    return np.where(np.isnan(x), 0x7fc0, (u + 0x7fff + ((u >> 16) & 1)) >> 16).astype(np.uint16)
+
+
 def widened(x):
     return x.astype(np.float32) if x.dtype == np.float16 else (x.astype(np.uint32) << 16).view(np.float32)
 
@@ -151,6 +158,8 @@ def test_gemm_of_halves_sums_in_float32(layout, dtype):
         want = gemm("avx512" if "avx512" in LEVELS else LEVELS[0], widened(a).copy(), widened(b).copy())
         for level in LEVELS:
             assert same_bits(gemm(level, a, b, ldc=n + 3), want), (level, m, k, n)
+            half = gemm(level, a, b, ldc=n + 3, rounded=True)
+            assert same_bits(widened(half), widened(halves_nearest(want, dtype))), (level, m, k, n)
 
 
 def test_gemm_of_bfloat16_takes_denormals_for_zero():
@@ -170,8 +179,9 @@ def test_gemm_of_bfloat16_has_the_same_bits_at_every_level_for_awkward_values():
     for low, high in ((0x3f00, 0x4080), (0x0000, 0x0200), (0x1f00, 0x2100), (0x7e00, 0x7fff)):
         for m, k, n in ((3, 61, 40), (15, 130, 33), (1, 9, 70)):
             a, b = ((rng.integers(low, high, s) | rng.integers(0, 2, s) << 15).astype(np.uint16) for s in ((m, k), (k, n)))
-            got = [gemm(level, a, b) for level in LEVELS if level != "baseline"]
-            assert all(same_bits(x, got[0]) for x in got), (low, m, k, n)
+            for rounded in (False, True):
+                got = [gemm(level, a, b, rounded=rounded) for level in LEVELS if level != "baseline"]
+                assert all(same_bits(x, got[0]) for x in got), (low, m, k, n)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
