@@ -166,6 +166,10 @@ class Program:
         """How it is fused with no hooks at the last shapes."""
     def tile_text(self, area: int) -> str:
         """Disassembly of an area's tile code (names as DVM's das), one instruction a line, each ending in `; %<instruction index>`."""
+    def passes(self) -> list[tuple[str, str]]:
+        """(pass, what it made as text) in order, with no hooks at the last shapes; compiles anew."""
+    def extents_seen(self) -> list[tuple[int, int]]:
+        """(smallest, largest) extent of every dimension of the inputs over all launches, input after input."""
     def tile_words(self, area: int) -> bytes: ...
     def kept(self) -> list[int]:
         """Local ids in memory after the last launch."""

@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         choices=("graph", "tensor", "tile"),
         help="graph: DVM's dump; tensor: instructions by area; tile: tile code (default: all)",
     )
+    dis.add_argument("--passes", action="store_true", help="what each pass of the compiler made of it instead")
     dis.add_argument("--run", action="store_true", help="run FILE.py as a script first (default: import it)")
     dis.set_defaults(command=_dis)
 
@@ -105,7 +106,10 @@ def _dis(arguments: argparse.Namespace) -> int:
         print(f"// {name} has loads of any shape and was not called: the graph as built", end="\n")
         print(target.dump(), end="")
     for program in found:
-        for level in levels:
+        for name, text in program.passes() if arguments.passes else ():
+            print(f"// program {program.id} {program.name}: after {name}")
+            print(text)
+        for level in () if arguments.passes else levels:
             print(f"// program {program.id} {program.name}: {level} level")
             print(program.text(level)[0])
     return 0

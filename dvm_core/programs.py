@@ -6,7 +6,7 @@ import sys
 import types
 from typing import Any
 
-from . import _core, graphtext, memory_plan
+from . import _core, graphtext, memory_plan, symbols
 from .dtypes import describe
 from .errors import ArgumentError
 from .msbc import Code, dump, function_hash
@@ -78,6 +78,14 @@ class Program:
         """SHA-256 of what it does, whatever the shapes and lines: of its instructions' hashes (`msbc.instruction_hashes`)."""
         return function_hash(self.core).hex()
 
+    def passes(self) -> list[tuple[str, str]]:
+        """(pass, text) in the order they run, at the last shapes with no hooks: the text before a pass is that of the one before it."""
+        return self.core.passes()
+
+    def symbols(self) -> list[symbols.Symbol]:
+        """Dimensions that are one by the ops' rules, and what extents each has had."""
+        return symbols.symbols_of(self.code, self.core.extents_seen())
+
     def line_map(self) -> list[dict[str, Any]]:
         """Where each instruction comes from: instruction, area, name, file, line, endLine, column, function, backward, foldedInto."""
         found = []
@@ -130,7 +138,8 @@ class Program:
 
     def _graph(self) -> list[tuple[str, int]]:
         code = self.code
-        lines = [(f"rgraph.{self.name}() {{", -1)]
+        lines = [(f"// {symbol}", -1) for symbol in self.symbols()]
+        lines += [(f"rgraph.{self.name}() {{", -1)]
         lines += [(f"  {graphtext.line(code, i)}", i) for i in range(len(code.instructions))]
         return [*lines, ("}", -1)]
 

@@ -47,7 +47,7 @@ bool reshape_strides(const Dims& shape, const Dims& strides, const Dims& to, Dim
 }
 
 // The access of a view, given that of its operand; false: only a copy can make it.
-bool view_access(const Instr& in, const Access& a, const Dims& shape, Access* out) {
+bool view_access(const Instr& in, const Access& a, const Dims& shape, DType dtype, Access* out) {
   *out = a;
   switch (in.op) {
     case Op::kTRANSPOSE:
@@ -67,8 +67,24 @@ bool view_access(const Instr& in, const Access& a, const Dims& shape, Access* ou
         return true;
       }
       return reshape_strides(shape, a.strides, in.shape, &out->strides);
+    case Op::kCOPY: return true;
+    case Op::kCAST: return in.dtype == dtype;
     default: return false;
   }
+}
+
+bool may_be_view(Op op) { return op_info(op).cls == 'V' || op == Op::kCOPY || op == Op::kCAST; }
+
+// Elementwise, and all it reads are immediates or made of them.
+bool from_immediates(const ProgramCode& code, const Resolved& r, const Instr& in) {
+  const char cls = op_info(in.op).cls;
+  if (cls != 'U' && cls != 'B' && cls != 'T') return false;
+  const int inputs = static_cast<int>(code.inputs.size());
+  for (int32_t o : in.operands) {
+    const int source = o < 0 ? -1 : r.access[o].root - inputs;
+    if (o >= 0 && (source < 0 || !is_uniform(r.work[source]))) return false;
+  }
+  return true;
 }
 
 Work work_of(const ProgramCode& code, const Instr& in) {
@@ -104,7 +120,7 @@ const Dims& space_of(const ProgramCode& code, const Resolved& r, int instr) {
   if (in.op != Op::kRESHAPE) return in.shape;
   Access seen;
   const Dims& source = shape_of(code, in.operands[0]);
-  return view_access(in, r.access[in.operands[0]], source, &seen) ? in.shape : source;
+  return view_access(in, r.access[in.operands[0]], source, in.dtype, &seen) ? in.shape : source;
 }
 
 Access operand_access(const ProgramCode& code, const Resolved& r, int instr, size_t k) {
@@ -114,7 +130,7 @@ Access operand_access(const ProgramCode& code, const Resolved& r, int instr, siz
   const Access& access = r.access[value];
   if (op_info(in.op).cls == 'V') {
     Access seen;
-    if (view_access(in, access, shape, &seen)) return seen;
+    if (view_access(in, access, shape, in.dtype, &seen)) return seen;
   }
   return {access.root, access.offset, broadcast_strides(shape, access.strides, space_of(code, r, instr))};
 }
@@ -127,8 +143,26 @@ Reduction reduction_of(const Instr& in, const Dims& operand) {
   return r;
 }
 
-Resolved resolve(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& needed,
-                 const std::vector<uint8_t>& hooked) {
+Needs needs_of(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& hooked) {
+  const size_t inputs = code.inputs.size();
+  Needs needs{std::vector<uint8_t>(inputs + end, 0), std::vector<uint8_t>(inputs + end, 0)};
+  for (int i = end - 1; i >= begin; --i) {
+    const size_t v = inputs + i;
+    if (keep[v]) needs.memory[v] = 1;
+    if (keep[v] || hooked[i]) needs.any[v] = 1;
+    if (!needs.any[v]) continue;
+    const char cls = op_info(code.instrs[i].op).cls;
+    const bool memory = cls == 'M' || cls == 'D' || (needs.memory[v] && may_be_view(code.instrs[i].op));
+    for (int32_t o : code.instrs[i].operands) {
+      if (o < 0) continue;
+      needs.any[o] = 1;
+      needs.memory[o] |= memory;
+    }
+  }
+  return needs;
+}
+
+Resolved resolve(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const Needs& needs, const std::vector<uint8_t>& hooked) {
   const int inputs = static_cast<int>(code.inputs.size());
   Resolved r;
   r.access.resize(inputs + end);
@@ -139,11 +173,11 @@ Resolved resolve(const ProgramCode& code, int begin, int end, const std::vector<
     const Instr& in = code.instrs[i];
     Access& access = r.access[v];
     access = {v, 0, contiguous_strides(in.shape)};
-    if (i >= begin && !needed[v]) continue;
+    if (i >= begin && !needs.any[v]) continue;
     const bool own = keep[v] || hooked[i];
-    if (op_info(in.op).cls == 'V' && !own) {
+    if (may_be_view(in.op) && !own) {
       Access seen;
-      if (view_access(in, r.access[in.operands[0]], shape_of(code, in.operands[0]), &seen)) {
+      if (view_access(in, r.access[in.operands[0]], shape_of(code, in.operands[0]), dtype_of(code, in.operands[0]), &seen)) {
         access = seen;
         r.work[i] = in.shape.size() == 0 ? Work::kEmpty : Work::kView;
         continue;
@@ -155,6 +189,10 @@ Resolved resolve(const ProgramCode& code, int begin, int end, const std::vector<
       continue;
     }
     r.work[i] = work_of(code, in);
+    if (r.work[i] == Work::kTile && !own && i >= begin && !needs.memory[v] && from_immediates(code, r, in)) {
+      for (int a = 0; a < in.shape.rank; ++a) access.strides[a] = 0;
+      r.work[i] = Work::kOnce;
+    }
   }
   return r;
 }

@@ -19,6 +19,7 @@ enum class Work : uint8_t {
   kDead,       // nobody needs it
   kView,       // strides alone
   kImmediate,  // a FULL that is read from its immediate
+  kOnce,       // the same for every element, from immediates alone: computed once, before the tiles
   kEmpty,      // a result without elements
   kFill,       // a reduction or product over nothing: the identity everywhere
   kTile,       // elementwise, reduction, or a copy (a view that must be in memory)
@@ -26,15 +27,21 @@ enum class Work : uint8_t {
   kMove,
 };
 
+// Compiler's view of a value from outside: who needs it, by local value id.
+struct Needs {
+  std::vector<uint8_t> any;     // someone uses it, keeps it or hooks it
+  std::vector<uint8_t> memory;  // someone needs its elements in memory, or keeps them
+};
+// Of instructions [begin, end); hooked: by instruction.
+Needs needs_of(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& hooked);
+
 struct Resolved {
   std::vector<Access> access;   // by local value id
   std::vector<Work> work;       // by instruction; those before the segment are kView or kTile, whatever they did
 };
 
-// Resolves all instructions up to `end`. keep, needed: by local value id; needed: someone uses it, keeps it or hooks it. hooked: by
-// instruction, result must exist as such in a tile.
-Resolved resolve(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& needed,
-                 const std::vector<uint8_t>& hooked);
+// Resolves all instructions up to `end`. keep: by local value id. hooked: by instruction, result must exist as such in a tile.
+Resolved resolve(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const Needs& needs, const std::vector<uint8_t>& hooked);
 
 // The iteration space of a tile instruction: its result's shape; the operand's for a reduction, and for a RESHAPE that has to copy.
 const Dims& space_of(const ProgramCode& code, const Resolved& r, int instr);
@@ -52,6 +59,9 @@ Reduction reduction_of(const Instr& instr, const Dims& operand);
 
 // The first of the axes that are the columns of a product's result.
 inline int product_columns(Op op, int rank) { return op == Op::kCONV2D ? rank - 2 : op == Op::kCONV2D_WEIGHT ? rank - 3 : rank - 1; }
+
+// What is read from immediates: no memory is behind it, and every element is the same.
+inline bool is_uniform(Work w) { return w == Work::kImmediate || w == Work::kOnce; }
 
 inline bool is_reduction(Op op) { return op >= Op::kSUM && op <= Op::kPROD; }
 

@@ -170,6 +170,22 @@ void bind_programs(nb::module_& m) {
             return tile_text(*segment->segment, number);
           },
           "area"_a, "Disassembly of an area's tile code, one instruction a line, each ending in `; %<instruction index>`.")
+      .def(
+          "passes",
+          [](Program& p) {
+            nb::list out;
+            for (const auto& [name, text] : p.passes()) out.append(nb::make_tuple(name, text));
+            return out;
+          },
+          "(pass, what it made as text) in order, with no hooks at the last shapes; compiles anew.")
+      .def(
+          "extents_seen",
+          [](Program& p) {
+            nb::list out;
+            for (const auto& [least, most] : p.extents_seen()) out.append(nb::make_tuple(least, most));
+            return out;
+          },
+          "(smallest, largest) extent of every dimension of the inputs over all launches, input after input.")
       .def("tile_words", &words_of, "area"_a, "The area's tile code, 64-bit words in this machine's byte order.")
       .def("memory", &memory_of,
            "Per segment of the last launch: (first area, areas, workspace bytes, slots). A slot: (local id or -1 for scratch memory, offset, bytes, first "

@@ -157,7 +157,42 @@ void append(std::string* text, const AreaCode& area, const std::vector<uint64_t>
     *text += std::to_string(line++) + ": " + line_of(area, words.data() + w) + " ; %" + std::to_string(instr[w]) + "\n" + sync_text(words.data() + w);
 }
 
+std::string lowered_line(const TileOp& op, const std::vector<Register>& registers) {
+  const TileName name = name_of(op.id);
+  const auto reg = [&](int32_t r) {
+    return registers[static_cast<size_t>(r)].slot >= 0 ? "g" + std::to_string(registers[static_cast<size_t>(r)].slot) : "r" + std::to_string(r);
+  };
+  constexpr const char* spans[] = {"", ".row", ".cols", ".one"};
+  std::string text =
+      (name.binary ? with_form(name.text, op.form) : name.text) + std::string(".") + type_name(static_cast<int>(op.dtype)) + spans[static_cast<int>(op.span)];
+  const char* separator = " ";
+  for (const int32_t r : {op.dst, op.a, op.b, op.c}) {
+    if (r < 0) continue;
+    text += separator + reg(r);
+    separator = ", ";
+  }
+  if (op.number >= 0) text += " // number " + std::to_string(op.number);
+  return "  " + text + " ; %" + std::to_string(op.instr) + "\n";
+}
+
 }  // namespace
+
+std::string tiling_text(int area, const AreaCode& code) {
+  const Geometry& g = code.space;
+  return "area " + std::to_string(area) + ": rows=" + std::to_string(g.rows) + ", cols=" + std::to_string(g.cols) + ", tile=" + std::to_string(g.tile_rows) +
+         "x" + std::to_string(g.tile_cols) + ", groups=" + std::to_string(g.groups) + ", blocks=" + std::to_string(g.blocks) +
+         ", chunks=" + std::to_string(g.chunks) + ", units=" + std::to_string(g.units()) + "\n";
+}
+
+std::string lowered_text(int area, const std::vector<TileOp>& prologue, const std::vector<TileOp>& ops, const std::vector<Register>& registers,
+                         const AreaCode& code) {
+  std::string text = "area " + std::to_string(area) + " {\n";
+  for (size_t s = 0; s < code.slots.size(); ++s) text += slot_text(code, s);
+  for (const TileOp& op : prologue) text += lowered_line(op, registers);
+  if (!prologue.empty()) text += "tile:\n";
+  for (const TileOp& op : ops) text += lowered_line(op, registers);
+  return text + "}\n";
+}
 
 std::string disassemble(const AreaCode& area) {
   const Geometry& g = area.space;

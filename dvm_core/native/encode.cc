@@ -1,10 +1,14 @@
 #include "encode.h"
 
 #include <algorithm>
+#include <array>
 
 #include "convolution.h"
+#include "disasm.h"
 #include "encoder.h"
 #include "memory.h"
+#include "optable.h"
+#include "passes.h"
 #include "product.h"
 
 namespace dvm {
@@ -34,6 +38,10 @@ AreaCode Encoder::run() {
   count_loads();
   external_register_.assign(space_.externals.size(), -1);
   for (size_t n = 0; n < area_.instrs.size(); ++n) lower(area_.instrs[n], refs_.data() + first_ref[n]);
+  if (in_.log) {
+    in_.log->add("Tile", tiling_text(area_index_, out_));
+    in_.log->add("Lower", lowered_text(area_index_, prologue_, ops_, registers_, out_));
+  }
   if (in_.profile.simulated) pin_buffers();
   out_.ub_bytes = out_.ub_peak = allocate_ub(prologue_, ops_, &registers_, out_.space);
   const auto reserve = [&](int64_t* at, int64_t bytes) {
@@ -76,7 +84,7 @@ bool Encoder::made_here(int32_t root) const {
 
 bool Encoder::is_immediate(int32_t root) const {
   const int i = root - inputs_;
-  return i >= 0 && in_.fusing.resolved.work[i] == Work::kImmediate;
+  return i >= 0 && is_uniform(in_.fusing.resolved.work[i]);
 }
 
 DType Encoder::operand_dtype(const Instr& in) const {
@@ -206,6 +214,7 @@ int32_t Encoder::external(int32_t index, int32_t instr, int32_t into) {
   int32_t& reg = external_register_[index];
   if (reg >= 0) return reg;
   const External& e = space_.externals[index];
+  if (e.immediate >= 0 && in_.fusing.resolved.work[e.immediate] == Work::kOnce) return reg = once(e.immediate);
   GlobalSlot slot;
   if (e.immediate >= 0) {
     slot.kind = GlobalSlot::kImmediate;
@@ -237,6 +246,38 @@ int32_t Encoder::external(int32_t index, int32_t instr, int32_t into) {
   emit(load);
   if (into < 0) reg = load.dst;
   return load.dst;
+}
+
+// The one element of an instruction that reads immediates only, computed by its own tile instruction before the tiles.
+int32_t Encoder::once(int i) {
+  for (const auto& [instr, reg] : once_)
+    if (instr == i) return reg;
+  const Instr& in = code_.instrs[i];
+  std::array<Ref, 3> refs;
+  for (size_t k = 0; k < in.operands.size(); ++k) {
+    const int32_t o = in.operands[k];
+    const int source = o < 0 ? i : access(o).root - inputs_;
+    if (o >= 0 && in_.fusing.resolved.work[source] == Work::kOnce) {
+      refs[k].reg = once(source);
+      continue;
+    }
+    GlobalSlot slot;
+    slot.kind = GlobalSlot::kImmediate;
+    slot.value = source;
+    slot.dtype = o < 0 ? operand_dtype(in) : dtype_of(code_, o);
+    refs[k].reg = add_register(Span::kOne, slot.dtype, add_slot(slot));
+  }
+  const int32_t dst = add_register(Span::kOne, in.dtype);
+  std::swap(ops_, prologue_);
+  switch (op_info(in.op).cls) {
+    case 'B': lower_binary(i, refs.data(), dst, Span::kOne); break;
+    case 'T': lower_select(i, refs.data(), dst, Span::kOne); break;
+    default: lower_unary(i, refs[0], dst, Span::kOne); break;
+  }
+  std::swap(ops_, prologue_);
+  registers_[dst].pinned = true;
+  once_.emplace_back(i, dst);
+  return dst;
 }
 
 // The same elements, repeated to `span`.

@@ -15,6 +15,7 @@ struct EncodeInput {
   const std::vector<HookSite>& hooks;
   int64_t tile_elements;
   const Profile& profile;
+  PassLog* log = nullptr;
 };
 
 // Slots of kind kWorkspace name their value; their offsets, and those of scratch memory, are filled in when the workspace is planned.

@@ -16,9 +16,9 @@ class Encoder {
   AreaCode run_move();
 
  private:
-  // An operand of a tile instruction: a result of the area (by instruction) or an external.
+  // An operand of a tile instruction: a result of the area (by instruction), an external, or a register.
   struct Ref {
-    int32_t instr = -1, external = -1;
+    int32_t instr = -1, external = -1, reg = -1;
   };
 
   const Access& access(int32_t value) const { return in_.fusing.resolved.access[value]; }
@@ -39,7 +39,8 @@ class Encoder {
   bool used_in_place(const External& e) const;
   int32_t external(int32_t index, int32_t instr, int32_t into = -1);
   int32_t register_of(int i) const;
-  int32_t ref(const Ref& r, int32_t instr) { return r.external >= 0 ? external(r.external, instr) : register_of(r.instr); }
+  int32_t once(int i);
+  int32_t ref(const Ref& r, int32_t instr) { return r.reg >= 0 ? r.reg : r.external >= 0 ? external(r.external, instr) : register_of(r.instr); }
   int32_t widen(int32_t reg, Span span, int32_t instr, int32_t into = -1);
   int32_t cast(int32_t reg, DType to, int32_t instr, int32_t into = -1);
   void emit(const TileOp& op) { ops_.push_back(op); }
@@ -78,6 +79,7 @@ class Encoder {
   std::vector<Register> registers_;
   std::vector<int32_t> external_register_;             // -1: not used yet
   std::vector<std::pair<int, int32_t>> results_;       // instruction, its register
+  std::vector<std::pair<int, int32_t>> once_;          // instruction, the register of its one element
   std::vector<std::pair<int32_t, int32_t>> widened_;   // register, the same repeated over the tile
   std::vector<TileOp> prologue_, ops_;
   int32_t products_ = 0;                               // lowered so far

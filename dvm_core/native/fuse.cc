@@ -20,15 +20,7 @@ class Fuser {
  public:
   Fuser(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<uint8_t>& hooked, const FuseLimits& limits)
       : code_(code), begin_(begin), end_(end), inputs_(static_cast<int>(code.inputs.size())), limits_(limits) {
-    std::vector<uint8_t> needed(inputs_ + end, 0);
-    for (int i = end - 1; i >= begin; --i) {
-      const int v = inputs_ + i;
-      if (keep[v] || hooked[i]) needed[v] = 1;
-      if (!needed[v]) continue;
-      for (int32_t o : code.instrs[i].operands)
-        if (o >= 0) needed[o] = 1;
-    }
-    f_.resolved = resolve(code, begin, end, keep, needed, hooked);
+    f_.resolved = resolve(code, begin, end, keep, needs_of(code, begin, end, keep, hooked), hooked);
     f_.area_of.assign(end, -1);
     f_.extent.assign(end, Extent::kFull);
     f_.folded_into.assign(end, -1);
@@ -273,7 +265,7 @@ class Fuser {
         const int source = o - inputs_;
         if (source < begin_ || f_.folded_into[source] >= 0) continue;
         const Work work = f_.resolved.work[source];
-        if ((work == Work::kView || work == Work::kImmediate) && f_.resolved.work[i] != Work::kDead) f_.folded_into[source] = i;
+        if ((work == Work::kView || is_uniform(work)) && f_.resolved.work[i] != Work::kDead) f_.folded_into[source] = i;
       }
   }
 

@@ -6,6 +6,7 @@
 
 #include "memory.h"
 #include "optable.h"
+#include "passes.h"
 
 namespace dvm {
 namespace {
@@ -96,6 +97,21 @@ std::shared_ptr<ProgramCode> Program::code() {
   return code_;
 }
 
+void Program::note_shapes() {
+  size_t at = 0;
+  for (const ProgramCode::Input& in : code_->inputs)
+    for (int axis = 0; axis < in.shape.rank; ++axis, ++at) {
+      const int64_t extent = in.shape[axis];
+      if (at == seen_.size()) seen_.emplace_back(extent, extent);
+      seen_[at] = {std::min(seen_[at].first, extent), std::max(seen_[at].second, extent)};
+    }
+}
+
+std::vector<std::pair<int64_t, int64_t>> Program::extents_seen() {
+  std::lock_guard lock(mutex_);
+  return seen_;
+}
+
 std::vector<int64_t> Program::geometry() {
   std::lock_guard lock(mutex_);
   return geometry_;
@@ -184,23 +200,37 @@ void Program::used_again(CompiledSegment& segment) {
   segment.last_used.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-SegmentPtr Program::unhooked() {
-  std::shared_ptr<ProgramCode> code;
-  std::vector<int64_t> geometry;
-  SegmentRequest request;
+Program::Unhooked Program::unhooked_request() {
+  Unhooked u;
   {
     std::lock_guard lock(mutex_);
-    code = code_;
-    geometry = geometry_;
-    request.keep = last_.wanted;
+    u.code = code_;
+    u.geometry = geometry_;
+    u.request.keep = last_.wanted;
   }
-  request.end = static_cast<int>(code->instrs.size());
-  if (request.keep.empty()) {
+  u.request.end = static_cast<int>(u.code->instrs.size());
+  if (u.request.keep.empty()) {
     // Not launched yet: a program with no kept value computes nothing, so its last result stands for what will be wanted.
-    request.keep.assign(code->inputs.size() + code->instrs.size(), 0);
-    request.keep.back() = 1;
+    u.request.keep.assign(u.code->inputs.size() + u.code->instrs.size(), 0);
+    u.request.keep.back() = 1;
   }
-  return segment(*code, geometry, request, false);
+  return u;
+}
+
+SegmentPtr Program::unhooked() {
+  const Unhooked u = unhooked_request();
+  return segment(*u.code, u.geometry, u.request, false);
+}
+
+std::vector<std::pair<std::string, std::string>> Program::passes() {
+  const Unhooked u = unhooked_request();
+  PassLog log;
+  CompileOptions options;
+  options.tile_elements = tile_elements.load();
+  options.profile = u.request.profile;
+  options.log = &log;
+  compile(*u.code, u.request.begin, u.request.end, u.request.keep, {}, options);
+  return std::move(log.passes);
 }
 
 std::vector<Hook> Program::hooks() {

@@ -131,11 +131,13 @@ struct SegmentView {                 // what the debugger shows of it
 };
 
 struct Profile;                      // a device (profile.h)
+class PassLog;
 
 struct CompileOptions {
   bool unfused = false;              // every instruction an area of its own (stepping)
   int64_t tile_elements = 0;         // 0: automatic
   const Profile* profile = nullptr;  // null: the cpu's
+  PassLog* log = nullptr;            // is told what each pass made
 };
 
 // keep: per local value, non-zero if it must be in memory after the segment (contiguous). Immediates are read at run time through

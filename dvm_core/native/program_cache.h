@@ -68,6 +68,7 @@ class Program {
     std::lock_guard lock(mutex_);
     if (code_.use_count() != 1) code_ = std::make_shared<ProgramCode>(*code_);
     count_patches(patch(*code_));
+    if (geometry_ != geometry) note_shapes();
     geometry_ = std::move(geometry);
     replayed_.store(0, std::memory_order_relaxed);
     return code_;
@@ -75,6 +76,9 @@ class Program {
 
   // The compiled segment, from the selector or fresh. `counted`: a launch's request, as opposed to the debugger's curiosity.
   SegmentPtr segment(const ProgramCode& code, const std::vector<int64_t>& geometry, const SegmentRequest& request, bool counted = true);
+
+  // Smallest and largest extent of every dimension of the inputs over all launches, input after input.
+  std::vector<std::pair<int64_t, int64_t>> extents_seen();
 
   // Of the last launch, for the debugger.
   struct Last {
@@ -90,6 +94,8 @@ class Program {
   static void used_again(CompiledSegment& segment);
   // Compiled as if there were no hooks, for the last launch's shapes and kept values.
   SegmentPtr unhooked();
+  // What each pass made of it: compiled anew, for the same.
+  std::vector<std::pair<std::string, std::string>> passes();
 
   std::vector<Hook> hooks();
   bool hooked() const { return hooked_.load(std::memory_order_acquire); }
@@ -102,10 +108,18 @@ class Program {
   void forget_segments(uint64_t tick);
 
  private:
+  struct Unhooked {
+    std::shared_ptr<ProgramCode> code;
+    std::vector<int64_t> geometry;
+    SegmentRequest request;
+  };
+  Unhooked unhooked_request();
   static void count_patches(int64_t n);
+  void note_shapes();
   std::mutex mutex_;
   std::shared_ptr<ProgramCode> code_;
   std::vector<int64_t> geometry_;
+  std::vector<std::pair<int64_t, int64_t>> seen_;
   std::unordered_map<std::vector<int64_t>, SegmentPtr, WordsHash> segments_;
   Last last_;
   std::atomic<uint64_t> replayed_{0};  // number of the replay that ran last; 0: a launch did

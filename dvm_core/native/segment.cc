@@ -9,6 +9,7 @@
 #include "interp.h"
 #include "memory.h"
 #include "optable.h"
+#include "passes.h"
 #include "pool.h"
 #include "spent.h"
 #include "stack.h"
@@ -69,6 +70,22 @@ void place_code(Segment* s) {
   }
 }
 
+// What runs: the areas' code, who runs beside whom, and where values between areas lie.
+void log_code(const Segment& s, PassLog* log) {
+  std::string memory, stacks;
+  for (size_t a = 0; a < s.areas.size(); ++a) log->add("Encode", "area " + std::to_string(a) + " " + disassemble(s.areas[a]));
+  for (size_t a = 0; a < s.areas.size(); a = static_cast<size_t>(s.stack_end[a])) {
+    const int last = s.stack_end[a] - 1;
+    stacks += "area " + std::to_string(a) + (last > static_cast<int>(a) ? " to " + std::to_string(last) + " side by side" : "") + "\n";
+  }
+  for (const SlotInfo& slot : s.view.slots)
+    memory += "%" + std::to_string(slot.value) + " at " + std::to_string(slot.offset) + ", " + std::to_string(slot.bytes) + " bytes, areas " +
+              std::to_string(slot.first_area) + " to " + std::to_string(slot.last_area) +
+              (slot.in_place_of >= 0 ? ", over %" + std::to_string(slot.in_place_of) : "") + "\n";
+  log->add("Stack", stacks);
+  log->add("PlanMemory", memory);
+}
+
 AreaInfo describe(const Area& area, const AreaCode& code) {
   const Geometry& g = code.space;
   const int64_t per_block = (g.block_rows + g.tile_rows - 1) / g.tile_rows;
@@ -81,11 +98,16 @@ std::optional<AreaCode> encode_to_fit(const EncodeInput& input, int area) {
   if (!input.profile.simulated) return encode(input, area);
   const int64_t room = input.profile.ub_bytes - input.profile.ub_reserve;
   EncodeInput tried = input;
+  tried.log = nullptr;
   if (!tried.tile_elements)
     tried.tile_elements = std::clamp(input.fusing.areas[static_cast<size_t>(area)].elements / input.profile.vector_cores, kLeast, kMost);
   for (;;) {
     AreaCode code = encode(tried, area);
-    if (code.ub_peak <= room) return code;
+    if (code.ub_peak <= room) {
+      if (!input.log) return code;
+      tried.log = input.log;
+      return encode(tried, area);
+    }
     const int64_t tile = code.space.tile_rows * code.space.tile_cols;
     if (tried.tile_elements <= 1 || code.move >= 0) return std::nullopt;
     tried.tile_elements = std::min(tried.tile_elements, tile) / 2;
@@ -105,10 +127,14 @@ std::shared_ptr<Segment> compile_within(const ProgramCode& code, int begin, int 
   Fusing fusing = fuse(code, begin, end, kept, hooked, limits);
   std::vector<Lifetime> lifetimes;
   plan_values(code, begin, end, kept, fusing, &stored, &lifetimes);
+  if (options.log) {
+    options.log->passes.clear();
+    options.log->add_fusing(code, begin, end, fusing);
+  }
   const int64_t fused = now_ns();
 
   auto segment = std::make_shared<Segment>();
-  const EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements, profile};
+  const EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements, profile, options.log};
   segment->areas.reserve(fusing.areas.size());
   for (int a = 0; a < static_cast<int>(fusing.areas.size()); ++a) {
     std::optional<AreaCode> made = encode_to_fit(input, a);
@@ -121,6 +147,7 @@ std::shared_ptr<Segment> compile_within(const ProgramCode& code, int begin, int 
   segment->stack_end = stack(segment->areas);
   segment->view.workspace_bytes = plan_workspace(lifetimes, segment->stack_end, &segment->areas, &segment->view.slots, &segment->view.scratch);
   segment->view.over_inputs = results_over_inputs(segment->areas, segment->stack_end, inputs);
+  if (options.log) log_code(*segment, options.log);
   place_code(segment.get());
   for (size_t a = 0; a < fusing.areas.size(); ++a) segment->view.areas.push_back(describe(fusing.areas[a], segment->areas[a]));
   for (size_t a = 0, first = 0; a < segment->areas.size(); ++a) {
@@ -136,7 +163,7 @@ std::shared_ptr<Segment> compile_within(const ProgramCode& code, int begin, int 
     const Access& a = fusing.resolved.access[static_cast<size_t>(inputs + i)];
     const int producer = a.root - inputs;
     if (producer >= begin && !kept[static_cast<size_t>(a.root)]) continue;
-    if (producer >= 0 && fusing.resolved.work[static_cast<size_t>(producer)] == Work::kImmediate) continue;
+    if (producer >= 0 && is_uniform(fusing.resolved.work[static_cast<size_t>(producer)])) continue;
     const Instr& in = code.instrs[static_cast<size_t>(i)];
     segment->views.push_back({inputs + i, a.root, a.offset, in.shape, a.strides});
   }
