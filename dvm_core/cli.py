@@ -53,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     dis.set_defaults(command=_dis)
 
     doctor = commands.add_parser("doctor", help="check the installation and say what to do")
+    doctor.add_argument(
+        "--ops", nargs="*", metavar="OP", help="check every op (or these) against float64 NumPy, in every mode, and against the frameworks"
+    )
     doctor.set_defaults(command=_doctor)
 
     adapter = commands.add_parser("adapter", help="start the debug adapter (on stdio, or --listen HOST:PORT)", add_help=False)
@@ -152,9 +155,22 @@ def _programs_of(target: Any, name: str) -> list[Any]:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    if arguments.ops is not None:
+        return _doctor_ops([op.upper() for op in arguments.ops], color)
     from .doctor import report
 
-    return report(color=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    return report(color)
+
+
+def _doctor_ops(ops: list[str], color: bool) -> int:
+    from .opcheck.cases import OPS
+    from .opcheck.report import report
+
+    unknown = [op for op in ops if op not in OPS]
+    if unknown:
+        raise ArgumentError(f"there is no op {', '.join(unknown)}; there are {', '.join(OPS)}")
+    return report(ops or None, color)
 
 
 def _module(arguments: argparse.Namespace) -> int:

@@ -205,7 +205,7 @@ void draw(Random& r, Instr& instr, const std::vector<const Dims*>& shapes, bool 
   if (hostile && r.chance(0.1)) instr.attrs.resize(static_cast<size_t>(r.below(14)), hostile_number(r));
   instr.imms.clear();
   const bool immediate = std::find(instr.operands.begin(), instr.operands.end(), -1) != instr.operands.end();
-  const int64_t wanted = immediate || instr.op == Op::kFULL || instr.op == Op::kPAD ? 1 : instr.op == Op::kONE_HOT ? 2 : 0;
+  const int64_t wanted = immediate || instr.op == Op::kFULL || instr.op == Op::kPAD ? 1 : instr.op == Op::kONE_HOT || instr.op == Op::kRANDOM ? 2 : 0;
   const int64_t imms = r.chance(hostile ? 0.9 : 0.97) ? wanted : r.below(3);
   for (int64_t k = 0; k < imms; ++k) {
     Imm imm;
