@@ -150,6 +150,7 @@ class Case:
     numexpr: str = ""
     mindspore: Callable[[Any, dict[str, Any]], Call] | None = None
     dtypes: tuple[str, ...] = ("float32",)
+    updates: int = 0  # so many arguments at the front are replaced by the results, at every call
     compiled: Any = field(default=None, repr=False)
     replayed: Any = field(default=None, repr=False)
 
@@ -272,7 +273,7 @@ CASES = [
     Case("RMSNorm forward and backward", _norm("x", "gain", "dy"), rms_norm_gradient, _eager_formula(rms_norm_gradient)),
     Case("rotary", _rotary, rotary, _eager_formula(rotary)),
     Case("cross-entropy", _labels, cross_entropy, _eager_cross_entropy),
-    Case("Adam update", _moments, adam, _eager_adam),
+    Case("Adam update", _moments, adam, _eager_adam, updates=3),
 ]
 
 
@@ -289,6 +290,15 @@ def sampled(count: int, seed: int, largest_size: int = 1 << 22) -> list[tuple[in
         if size / width >= 2:
             found.append((int(size / width), width))
     return found
+
+
+def _updating(function: Formula, arrays: list[Any], count: int) -> Call:
+    """As an optimizer is called: the new values take the place, and the memory, of the old ones."""
+    values, rest = [a * 1 for a in arrays[:count]], arrays[count:]
+
+    def run() -> None:
+        values[:] = function(*values, *rest)
+    return run
 
 
 class Contenders:
@@ -322,9 +332,9 @@ class Contenders:
 
     def of(self, case: Case, arrays: Arrays, dtype: str) -> dict[str, Call]:
         ours = [dvm.tensor(a) if dtype == "float32" or a.dtype != np.float32 else dvm.tensor(a).astype(dtype) for a in arrays.values()]
-        case.replayed = case.replayed or dvm.jit(case.formula, mode="graph")
+        case.replayed = case.replayed or dvm.jit(case.formula, mode="graph", donate=tuple(range(case.updates)))
         formula, replayed = case.formula, case.replayed
-        found: dict[str, Call] = {"dvm": lambda: replayed(*ours)}
+        found: dict[str, Call] = {"dvm": _updating(replayed, ours, case.updates) if case.updates else lambda: replayed(*ours)}
         if self.torch:
             tensors = {n: self.torch.from_numpy(a) for n, a in arrays.items()}
             if dtype != "float32":

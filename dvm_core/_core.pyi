@@ -71,6 +71,8 @@ class Graph:
 class Recorder:
     """A graph being recorded by arrays, and the arrays that wait for its values."""
     graph: Graph
+    def take_over(self) -> None:
+        """Arrays whose values are in memory now have them."""
     def wanted(self) -> list[int]:
         """Ids of values that arrays wait for: the next flush must keep them."""
     def find(self, array: Tensor) -> int | None:
@@ -114,13 +116,15 @@ def array_from_numpy(array: np.ndarray, dtype: int) -> Any:
     """An Array on the memory of a NumPy array whose items are of that dtype."""
 def array_of(data: Any) -> Any:
     """An Array on the memory of a NumPy array or a framework's CPU tensor; None if it takes more than that."""
+def give_away(array: Tensor) -> None:
+    """The array cannot be read any more."""
 def array_alias(array: Tensor) -> Any:
     """Another Array on the same memory."""
 class Replay:
     """A flush that can be run again on other memory of the same shapes."""
 class Replays:
-    """The replays of a function in graph mode, by kind of arguments."""
-    def __init__(self) -> None: ...
+    """The replays of a function in graph mode, by kind of arguments. donated: numbers of the arguments that are given away."""
+    def __init__(self, donated: Sequence[int] = ()) -> None: ...
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """The function's result, None if it must be called."""
     def add(self, arguments: tuple[Any, ...], replay: Replay, single: bool, guards: Callable[[], bool] | None) -> None:

@@ -33,6 +33,9 @@ class ArrayCapture(capture.Capture):
             self.graph.flush(keep=keep)
         except _core.Error as error:
             raise convert(error) from None
+        recorder = self.__dict__.get("_array_recorder")
+        if recorder is not None:
+            recorder.take_over()
 
     def find(self, tensor: Any) -> int | None:
         recorder = self.__dict__.get("_array_recorder")
@@ -68,4 +71,8 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
             capture.pop(active)
         return result
 
-    return reloadable.call(info.name, inputs, attempt)
+    result = reloadable.call(info.name, inputs, attempt)
+    for number in info.donate:
+        if number < len(args) and isinstance(args[number], Array):
+            _core.give_away(args[number])
+    return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
@@ -18,35 +18,40 @@ MODES = {"stream": "stream", "PIK": "stream", "graph": "graph"}
 class CapturedFunction:
     """What is known about a function decorated with @dvm.jit."""
 
-    def __init__(self, function: Callable[..., Any], mode: str) -> None:
+    def __init__(self, function: Callable[..., Any], mode: str, donate: tuple[int, ...] = ()) -> None:
         self.function = function  # the user's own function: hot reload exchanges its code
         self.mode = mode
         self.name = function.__qualname__
         self.traces: Any = None  # of graph mode with MindSpore, made when first needed
-        self.replays = _core.Replays()  # of graph mode with arrays,
+        self.donate = donate  # numbers of the arguments that are given away
+        self.replays = _core.Replays(donate)  # of graph mode with arrays,
         self.replayed_version = 0  # made with the code of this version (reloadable.version)
 
 
-def jit(function: Any = None, *, mode: str = "stream") -> Any:
+def jit(function: Any = None, *, mode: str = "stream", donate: Sequence[int] = ()) -> Any:
     """Captures a function, a MindSpore cell or a cell class: its tensor ops run on this package's virtual machine.
 
     mode "stream" (also called "PIK"): the Python body runs on every call and decides what happens. "graph": it runs once per kind of
     arguments (shapes, dtypes, plain values) and is replayed without Python, until something changes that its code reads from globals,
     closures and attributes (numbers, strings, which tensors; not what is read through getattr, special methods, items of NumPy arrays
     or files: see docs/mindspore.md). Use it on the loss function, or on the part of a model whose shapes change; everything else stays
-    as it is. Raises ArgumentError for another mode or something that is no function.
+    as it is. donate, in graph mode: numbers of `dvm.tensor` arguments that are given away. They cannot be read after the call, and results
+    may be written over their memory, as in p, m, v = adam(p, m, v, g). Raises ArgumentError for another mode or something that is no
+    function.
     """
     if mode not in MODES:
         raise ArgumentError(f"mode {mode!r}: there are {', '.join(map(repr, MODES))}")
     if function is None:
-        return lambda decorated: jit(decorated, mode=mode)
+        return lambda decorated: jit(decorated, mode=mode, donate=donate)
     if inspect.isclass(function) or (not inspect.isroutine(function) and hasattr(function, "construct")):
         return _jit_cell(function, mode)
     if inspect.ismethod(function):
-        return jit(function.__func__, mode=mode).__get__(function.__self__)
+        return jit(function.__func__, mode=mode, donate=donate).__get__(function.__self__)
     if not inspect.isfunction(function):
         raise ArgumentError(f"@dvm.jit takes a function, a method or a cell, not {type(function).__name__}")
-    return _wrap(function, MODES[mode])
+    if donate and MODES[mode] != "graph":
+        raise ArgumentError('donate is for mode "graph": in the others Python may read the arguments after the call')
+    return _wrap(function, MODES[mode], tuple(donate))
 
 
 def _jit_cell(cell: Any, mode: str) -> Any:
@@ -59,8 +64,8 @@ def _jit_cell(cell: Any, mode: str) -> Any:
     return cell
 
 
-def _wrap(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
-    info = CapturedFunction(function, mode)
+def _wrap(function: Callable[..., Any], mode: str, donate: tuple[int, ...]) -> Callable[..., Any]:
+    info = CapturedFunction(function, mode, donate)
     reloadable.register(info)
     active = capture.active
     replay = info.replays.run if mode == "graph" else None

@@ -68,6 +68,15 @@ Tensor::~Tensor() {
   }
 }
 
+void Tensor::give_away() {
+  memory = Value{};
+  lease.reset();
+  array.reset();
+  recorded_by = 0;
+  ready = false;
+  given = true;
+}
+
 Recorder::Recorder(nb::object graph_, nb::handle capture)
     : number(next_number()), graph_object(std::move(graph_)), graph(nb::cast<Graph&>(graph_object)), owner(nb::none()) {
   if (capture.is_none()) return;
@@ -140,6 +149,7 @@ int64_t value_of(Recorder& r, Tensor& t) {
 
 void compute(Tensor& t) {
   if (t.ready) return;
+  if (t.given) throw UserError("this array was given away to a call (donate): use that call's result");
   const nb::object held = t.recorder;
   Recorder& r = recorder_at(held);
   if (!r.graph.node(t.value).memory.data) flush(r);

@@ -17,6 +17,8 @@ struct Tensor {
   nb::object recorder;       // while it is to be computed: where (a Recorder)
   uint64_t recorded_by = 0;  // number of the recorder that knows it
   int64_t value = -1;        //   by this id
+  bool given = false;        // away: its memory may be another array's
+  void give_away();
   Tensor() = default;
   Tensor(const Tensor&) = delete;
   ~Tensor();

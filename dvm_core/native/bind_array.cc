@@ -282,6 +282,7 @@ void bind_arrays(nb::module_& m) {
   const auto nothing = nb::tuple();
   nb::class_<Recorder>(m, "Recorder", "A graph being recorded by arrays, and the arrays that wait for its values.")
       .def_prop_ro("graph", [](const Recorder& r) { return r.graph_object; })
+      .def("take_over", &Recorder::take_over, "Arrays whose values are in memory now have them.")
       .def("wanted", &Recorder::wanted, "Ids of values that arrays wait for: the next flush must keep them.")
       .def(
           "find", [](const Recorder& r, const Tensor& t) { return t.recorded_by == r.number ? nb::object(nb::int_(t.value)) : nb::object(nb::none()); },
@@ -299,6 +300,13 @@ void bind_arrays(nb::module_& m) {
         "None where immediate 0 stands. Error if they do not fit.");
   m.def("array_of", &array_of, "data"_a, "An Array on the memory of a NumPy array or a framework's CPU tensor; None if it takes more than that.");
   m.def("array_from_numpy", &from_numpy, "array"_a, "dtype"_a, "An Array on the memory of a NumPy array whose items are of that dtype.");
+  m.def(
+      "give_away",
+      [](nb::handle array) {
+        compute(tensor_at(array.ptr()));
+        tensor_at(array.ptr()).give_away();
+      },
+      "array"_a, "The array cannot be read any more.");
   m.def(
       "array_alias",
       [](nb::handle array) {

@@ -47,14 +47,17 @@ bool fits(const std::vector<Kind>& kinds, PyObject* const* arguments, size_t cou
       continue;
     }
     if (!is_array(arguments[i])) return false;
-    const Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(arguments[i]));
-    if (!t.ready || t.dtype != k.dtype || !(t.shape == k.shape) || !(t.memory.strides == k.strides) || first_of(arguments, i) != k.first) return false;
+    Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(arguments[i]));
+    if (t.dtype != k.dtype || !(t.shape == k.shape) || first_of(arguments, i) != k.first) return false;
+    if (!t.ready) compute(t);
+    if (!(t.memory.strides == k.strides)) return false;
   }
   return true;
 }
 
 class Replays {
  public:
+  explicit Replays(std::vector<int> donated) : donated_(std::move(donated)) {}
   // The result of the function for these arguments, None if it must be called.
   nb::object run(nb::handle tuple) {
     if (held.load(std::memory_order_relaxed) || active_capture() || stopping()) return nb::none();
@@ -107,17 +110,25 @@ class Replays {
     nb::object guards;   // a callable, null: nothing is read from outside
   };
 
-  static nb::object replayed(Entry& entry, PyObject* const* arguments, size_t count) {
+  nb::object replayed(Entry& entry, PyObject* const* arguments, size_t count) {
     void* addresses[kArguments];
+    std::shared_ptr<Storage> given[kArguments];
     std::vector<Value> results(entry.replay->results());
     for (size_t i = 0; i < count; ++i)
       if (is_array(arguments[i])) addresses[i] = nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->memory.data;
+    // Memory that only the array itself holds, which is as good as gone then.
+    for (const int number : donated_) {
+      if (number >= static_cast<int>(count) || !is_array(arguments[number])) continue;
+      Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(arguments[number]));
+      if (t.memory.owner && t.memory.owner.use_count() == 1 && !t.lease) given[number] = t.memory.owner;
+      t.give_away();
+    }
     set_step(current_step() + 1);
     if (entry.replay->small) {
-      entry.replay->run(addresses, results.data());
+      entry.replay->run(addresses, given, results.data());
     } else {
       nb::gil_scoped_release unlocked;
-      entry.replay->run(addresses, results.data());
+      entry.replay->run(addresses, given, results.data());
     }
     if (entry.single) return array_on(std::move(results[0]), nullptr, {});
     nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
@@ -127,6 +138,7 @@ class Replays {
   }
 
   std::vector<std::shared_ptr<Entry>> entries_;  // used last first
+  const std::vector<int> donated_;               // numbers of the arguments that are given away
 };
 
 // Of what is recorded now and will be flushed next. None: a result is no part of it.
@@ -153,7 +165,7 @@ nb::object recorded(nb::handle arguments, nb::handle results) {
 void bind_replays(nb::module_& m) {
   nb::class_<Replay>(m, "Replay", "A flush that can be run again on other memory of the same shapes.");
   nb::class_<Replays>(m, "Replays", "The replays of a function in graph mode, by kind of arguments.")
-      .def(nb::init<>())
+      .def(nb::init<std::vector<int>>(), "donated"_a = std::vector<int>())
       .def("run", &Replays::run, "arguments"_a, "The function's result, None if it must be called.")
       .def("add", &Replays::add, "arguments"_a, "replay"_a, "single"_a, "guards"_a.none(),
            "For arguments like these. single: the result is one array, else a tuple. guards(): whether what is read from outside is as it was.")

@@ -41,7 +41,7 @@ Replay::Replay(const Graph& graph, const std::vector<std::pair<int64_t, int>>& a
 }
 
 bool Replay::begin() {
-  if (busy_ || check_mask() || memory_log_on()) return false;
+  if (busy_ || check_mask() || memory_log_on() || current_profile().simulated) return false;
   if (!program_) program_ = find_program(key_);
   if (!program_ || program_->hooked()) return false;
   return busy_ = true;
@@ -66,7 +66,24 @@ void Replay::note_launch() {
   program_->set_replayed(number_, code_, geometry_, segment_, keep_);
 }
 
-void Replay::run(void* const* addresses, Value* results) {
+// Given memory of the same bytes, whole, or fresh memory. The argument in the result's place comes first: p, m = step(p, m).
+std::shared_ptr<Storage> Replay::memory_for(size_t place, void* const* addresses, std::shared_ptr<Storage>* given) const {
+  const int32_t result = results_[place];
+  const Value& v = values_[static_cast<size_t>(result)];
+  const auto bytes = static_cast<size_t>(v.shape.size() * item_size(v.dtype));
+  const auto& over = view(*segment_->segment).over_inputs;
+  for (const bool in_place : {true, false})
+    for (const auto& [input, number] : arguments_) {
+      if (in_place != (number == static_cast<int>(place)) || !given[number]) continue;
+      if (given[number]->bytes != bytes || given[number]->data != addresses[number]) continue;
+      if (std::find(over.begin(), over.end(), std::pair{result, input}) == over.end()) continue;
+      count_copy_avoided();
+      return std::move(given[number]);
+    }
+  return allocate_unlogged(bytes);
+}
+
+void Replay::run(void* const* addresses, std::shared_ptr<Storage>* given, Value* results) {
   struct End {  // whatever happens
     Replay& r;
     ~End() {
@@ -85,7 +102,7 @@ void Replay::run(void* const* addresses, Value* results) {
   for (size_t i = 0; i < results_.size(); ++i) {
     Value& v = values_[static_cast<size_t>(results_[i])];
     results[i] = v;
-    results[i].owner = allocate_unlogged(static_cast<size_t>(v.shape.size() * item_size(v.dtype)));
+    results[i].owner = memory_for(i, addresses, given);
     results[i].data = v.data = results[i].owner->data;
   }
   {

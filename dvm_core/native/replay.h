@@ -10,15 +10,17 @@ class Replay {
   // call, the value and its number among the addresses; other inputs stay where they are. results: values.
   Replay(const Graph& graph, const std::vector<std::pair<int64_t, int>>& arguments, const std::vector<int64_t>& results);
 
-  // With the GIL, before each run. False if it takes a launch (hooks, checks, the memory log) or another thread is at it.
+  // With the GIL, before each run. False if it takes a launch (hooks, checks, the memory log, a simulated device) or another thread is at it.
   bool begin();
-  // Writes the results, each on memory of its own. Throws UserError of an instruction. Needs no GIL.
-  void run(void* const* addresses, Value* results);
+  // Writes the results, each on memory of its own, or on that of an argument that is given away (null: it is not) if no instruction reads
+  // it too late. Throws UserError of an instruction. Needs no GIL.
+  void run(void* const* addresses, std::shared_ptr<Storage>* given, Value* results);
   size_t results() const { return results_.size(); }
   const bool small;
 
  private:
   void compile();
+  std::shared_ptr<Storage> memory_for(size_t place, void* const* addresses, std::shared_ptr<Storage>* given) const;
   void note_launch();
   const uint64_t number_;
   const std::vector<uint32_t> key_;

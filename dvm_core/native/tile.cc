@@ -8,7 +8,8 @@
 namespace dvm {
 namespace {
 
-constexpr int64_t kTileElements = 2048;      // operands and results of a few instructions stay in the first-level cache
+// Operands from memory, results and some temporaries of a tile stay in the first-level cache.
+constexpr int64_t kTileBytes = 32768, kLargestTile = 2048, kTemporaries = 3;
 constexpr int64_t kSmallestTile = 1024;
 constexpr int64_t kTilesForBalance = 8;
 constexpr int64_t kTransposeSide = 64;       // an operand read across its rows is copied in squares
@@ -135,12 +136,18 @@ bool TileSpace::crosses_rows() const {
 void TileSpace::vector_tiles(const Area& area, int64_t tile_elements) {
   Geometry& g = geometry;
   const bool automatic = tile_elements == 0;
-  const int64_t wanted = automatic ? std::clamp(area.elements / kTilesForBalance, kSmallestTile, kTileElements) : tile_elements;
+  int64_t element_bytes = 0, item = 1;
+  for (const External& e : externals) {
+    item = std::max<int64_t>(item, item_size(e.dtype));
+    if (e.span == Span::kFull) element_bytes += item_size(e.dtype);
+  }
+  const int64_t cached = std::clamp(kTileBytes / (element_bytes + kTemporaries * item), kSmallestTile, kLargestTile);
+  const int64_t wanted = automatic ? std::clamp(area.elements / kTilesForBalance, kSmallestTile, cached) : tile_elements;
   if (area.row_joins) {
     g.tile_cols = std::min(g.cols, std::max<int64_t>(1, wanted / kReduceBlock) * kReduceBlock);
   } else if (area.rows_whole || g.cols <= wanted) {
     g.tile_cols = g.cols;
-    g.tile_rows = std::clamp<int64_t>(wanted / g.cols, 1, g.rows);
+    g.tile_rows = std::clamp<int64_t>((wanted + g.cols / 2) / g.cols, 1, g.rows);
   } else {
     g.tile_cols = automatic ? std::min(g.cols, round_up(ceil_div(g.cols, ceil_div(g.cols, wanted)), 64)) : wanted;
   }
