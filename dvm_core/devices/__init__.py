@@ -63,3 +63,7 @@ class Device:
         from .. import _core
 
         return device().split(":")[1] if ":" in device() else _core.simd_level()
+
+
+for _name in ("arch", "core_num", "soc_name"):
+    setattr(device, _name, getattr(Device, _name))  # dvm.device.arch(), as scripts of 2024 ask

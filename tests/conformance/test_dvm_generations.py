@@ -19,6 +19,12 @@ def test_classes_under_each_of_their_names():
     assert dvm.tester.Tester is Tester and issubclass(Tester, dvm.Kernel)
 
 
+def test_what_scripts_ask_about_the_hardware():
+    for ask in (dvm.Device, dvm.device):
+        assert ask.core_num() >= 1 and ask.soc_name() and ask.arch() in ("CPU", "AscendC220", "AscendC310")
+    assert isinstance(dvm.device(), str)
+
+
 def test_dtypes_are_equal_to_their_names_and_nothing_else():
     k = dvm.Kernel("vector")
     for spelling in SPELLED:

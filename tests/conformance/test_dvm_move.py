@@ -60,9 +60,8 @@ def test_permute(dims):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(1024, 256), (7, 12), (12, 7), (65, 129), (1, 33)], ids=str)
+@pytest.mark.parametrize("shape", [(1024, 2048), (7, 12), (12, 7), (65, 129), (1, 33)], ids=str)
 def test_transposes_over_full_and_ragged_tiles(shape, dtype):
-    # (1024, 256) for the published (1024, 2048)
     x, w = make(shape, dtype, -9, 9)
     one("vector:opt_fractal", lambda t, a: [t.permute(a, [1, 0]), t.abs(t.permute(a, [-1, 0]))], [w.T, np.abs(w.T)], x, dtypes=[dtype])
 

@@ -163,7 +163,7 @@ STORES = [
     ((4, 5, 6, 7), (5 * 12 * 7, 12 * 7, 14, 1), (4, 5, 12, 7)),
     ((2, 3, 4, 5, 6), (3 * 4 * 5 * 8, 4 * 5 * 8, 40, 8, 1), (2, 3, 4, 5, 8)),
     ((2, 2, 3, 2, 4, 3), (2 * 3 * 2 * 4 * 6, 3 * 2 * 4 * 6, 2 * 4 * 6, 24, 6, 2), (2, 2, 3, 2, 4, 6)),
-    ((200, 400), (1, 200), (400, 200)),  # transposed; a tenth of the published sides
+    ((2000, 4000), (1, 2000), (4000, 2000)),  # transposed
 ]
 
 
@@ -175,6 +175,19 @@ def test_view_store_into_a_larger_array(shape, stride, base):
     t = Tester("vector")
     t.view_store_expect(t.exp(t.load(x)), stride, expected)
     t.run_check()
+
+
+def test_a_diamond_of_extents_that_change():
+    t = Tester("split:dyn")
+    a, half, end = t.load([-1, -1], "float32"), t.scalar(), t.scalar()
+    e = t.exp(a)
+    store = t.store(t.add(t.slice_dim(e, 1, 0, half), t.slice_dim(e, 1, half, end)))
+    for shape in ((3, 8), (65, 130), (1, 2)):
+        x, w = make(shape)
+        t.input(a, x), t.input(half, shape[1] // 2), t.input(end, shape[1])
+        t.run()
+        left, right = np.split(np.exp(w), 2, 1)
+        np.testing.assert_allclose(t.output(store), left + right, rtol=1e-5)
 
 
 def test_what_lies_between_keeps_its_content_unless_it_is_cleared():

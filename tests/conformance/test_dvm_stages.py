@@ -1,4 +1,4 @@
-"""Work past a reduction: speculative segments, stages, sequences of kernels, mixed with matmuls; and parallel parts."""
+"""Work past a reduction: speculative segments, stages, sequences of kernels, mixed with matmuls."""
 
 import numpy as np
 import pytest
@@ -126,31 +126,3 @@ def test_the_stages_of_2024():
     t.stage_switch("vector")
     t.store_expect(t.add(t.stage_load(first), 1.0), np.pad(np.exp(w), [(0, 0), (0, 3)]) + 1)
     t.run_check()
-
-
-@pytest.mark.parametrize("spelling", ["parallel_add", "p_next"])
-def test_independent_graphs_in_one_kernel(spelling):
-    pairs = [make((n, 33), seed=n) for n in (1, 100, 7, 3000)]
-    t = Tester("parallel")
-    for number, (x, w) in enumerate(pairs):
-        if number:
-            getattr(t, spelling)(*(["vector", dvm.F_DYN, 2] if spelling == "parallel_add" else []))
-        a = t.load(x)
-        t.store_expect(t.mul(t.exp(a), number + 1.0), np.exp(w) * (number + 1))
-        t.store_expect(t.sum(a, [0]), w.sum(0), 1e-4)
-    t.run_check()
-
-
-def test_parallel_parts_give_the_same_bits_each_time():
-    x, _ = make((999, 65))
-    y, _ = make((65, 999))
-    found = set()
-    for deterministic in (True, False, True):
-        t = Tester("parallel")
-        t.set_deterministic(deterministic)
-        stores = [t.store(t.sum(t.exp(t.load(x)), [0]))]
-        t.parallel_add(dvm.K_VEC)
-        stores.append(t.store(t.sum(t.exp(t.load(y)), [1])))
-        t.run()
-        found.add(b"".join(t.output(store).tobytes() for store in stores))
-    assert len(found) == 1

@@ -1,10 +1,8 @@
-"""Longer kernels as people write them: many inputs and outputs, stores out of order, activations, a graph of hundreds of ops."""
-
-import math
+"""Many inputs and outputs, stores out of order, more loads than events, hundreds of ops, awkward extents."""
 
 import numpy as np
 import pytest
-from dvm_kit import HALVES, make, one
+from dvm_kit import make, one
 
 from dvm_core.tester import Tester
 
@@ -54,42 +52,6 @@ def test_short_rows_that_are_stored_and_used_again():
     one("vector", body, [w + 1, (w + 1) * (w + 1).max(1, keepdims=True), np.exp((w + 1) / 2)], x)
 
 
-@pytest.mark.parametrize("dtype", ["float32", *HALVES])
-def test_tanh_from_exponentials(dtype):
-    x, w = make((32, 1025), dtype, -3, 3)
-
-    def body(t, a):
-        wider = t.cast(a, "float32")
-        e = t.exp(t.mul(wider, -2.0))
-        return t.cast(t.div(t.sub(1.0, e), t.add(e, 1.0)), dtype)
-
-    one("vector", body, np.tanh(w), x, dtypes=[dtype], eps={"float32": 1e-5, "float16": 1e-3, "bfloat16": 1e-2}[dtype])
-
-
-def test_gelu_in_eight_ops():
-    x, w = make((32, 1025), low=-4, high=4)
-    root = math.sqrt(2 / math.pi)
-
-    def body(t, a):
-        inner = t.mul(t.add(a, t.mul(t.pow(a, 3), 0.044715)), -2 * root)
-        return t.div(a, t.add(t.exp(inner), 1.0))
-
-    one("vector", body, 0.5 * w * (1 + np.tanh(root * (w + 0.044715 * w**3))), x)
-
-
-def test_layer_norm_of_one_kernel():
-    (x, w), (g, gamma), (b, beta) = make((65, 770)), make((770,), seed=1), make((770,), seed=2)
-
-    def body(t, a, scale, shift):
-        mean = t.mul(t.sum(a, [-1], True), 1 / 770)
-        centred = t.sub(a, mean)
-        variance = t.mul(t.sum(t.mul(centred, centred), [-1], True), 1 / 770)
-        return t.add(t.mul(t.div(centred, t.sqrt(t.add(variance, 1e-5))), scale), shift)
-
-    expected = (w - w.mean(-1, keepdims=True)) / np.sqrt(w.var(-1, keepdims=True) + 1e-5) * gamma + beta
-    one("split", body, expected, x, g, b, eps=1e-4)
-
-
 @pytest.mark.parametrize("length", [200, 1000])
 def test_a_kernel_of_very_many_ops(length):
     x, w = make((16, 257), low=-0.5, high=0.5)
@@ -115,7 +77,7 @@ def test_exponentials_summed_over_an_extent_that_divides_by_nothing(axis):
 
 
 def test_a_row_of_one_number_each_in_a_long_chain():
-    (x, w), (y, v) = make((1, 1, 4185, 1)), make((2, 5, 4185, 4), seed=1)
+    (x, w), (y, v) = make((1, 1, 41850, 1)), make((2, 5, 41850, 4), seed=1)
 
     def body(t, a, b):
         value = b
