@@ -109,6 +109,9 @@ def strided(base: np.ndarray | None, shape: tuple[int, ...], stride: tuple[int, 
         raise fail(
             ArgumentError, "a view store needs a contiguous array to write into: give it with set_output", store.place, store, op=store.op
         )
+    if any(step == 0 and dim > 1 for step, dim in zip(stride, shape, strict=False)):
+        text = f"strides {list(stride)} for {list(shape)} put several elements in one place"
+        raise fail(ShapeError, text, store.place, store, op=store.op)
     last = reach(shape, stride) - 1
     if len(stride) != len(shape) or min(stride, default=0) < 0 or last >= base.size and 0 not in shape:
         raise fail(

@@ -63,10 +63,16 @@ def box_of(run: Lowering, node: NDObject) -> int:
 def dim_slice(run: Lowering, node: NDObject) -> int:
     source = run.shape(node.operands[0])
     dim = axis_of(node.attrs["dim"], len(source), node)
-    begin, end, _ = slice(int(now(node.attrs["begin"])), int(now(node.attrs["end"]))).indices(source[dim])
-    start, size = [0] * len(source), list(source)
-    start[dim], size[dim] = begin, max(end - begin, 0)
-    return _box(run, node, source, tuple(start), size, len(source))
+    size, count = node.attrs.get("pieces", (0, 0))
+    if count and not size * (count - 1) < source[dim] <= size * count:
+        raise fail(ShapeError, f"{count} pieces of {size} do not make an extent of {source[dim]}", node.place, node.operands[0], op="Split")
+    begin, end = (now(node.attrs[key]) for key in ("begin", "end"))
+    if begin != int(begin) or end != int(end):
+        raise fail(ArgumentError, f"bounds are whole numbers, got {begin!r} and {end!r}", node.place, node.operands[0], op=node.op)
+    begin, end, _ = slice(int(begin), int(end)).indices(source[dim])
+    start, extent = [0] * len(source), list(source)
+    start[dim], extent[dim] = begin, max(end - begin, 0)
+    return _box(run, node, source, tuple(start), extent, len(source))
 
 
 def strided_slice(run: Lowering, node: NDObject) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..dtypes import DataType, of
-from ..errors import ArgumentError, Error, where
+from ..errors import ArgumentError, DtypeError, Error, where
 
 Dims = tuple[int, ...]
 
@@ -30,8 +30,13 @@ class ScalarRef(Late):
         self.value = value
 
     def update(self, value: float | int) -> None:
-        """Sets the number for later calls."""
-        self.value = value.item() if hasattr(value, "item") else value
+        """Sets the number for later calls. Raises DtypeError for a fraction where an integer was declared."""
+        number = value.item() if hasattr(value, "item") else value
+        if not isinstance(number, (int, float)):
+            raise ArgumentError(f"a ScalarRef takes a number, got {value!r}")
+        if self.dtype is not None and self.dtype.kind == "i" and number != number // 1:
+            raise DtypeError(f"the number {number!r} is no {self.dtype}, as this ScalarRef was declared")
+        self.value = number
 
 
 class IntArrayRef(Late):

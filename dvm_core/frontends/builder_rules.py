@@ -41,6 +41,10 @@ class Rules:
     _reduce: Callable[[str, NDObject, Any, bool], NDObject]
 
     def _node(self, op: str, operands: Sequence[Any], dtype: DataType, place: int, **attrs: Any) -> NDObject:
+        for item in operands:
+            if isinstance(item, NDObject) and not (item.id < len(self.nodes) and self.nodes[item.id] is item):
+                text = f"{item!r} is of another kernel, or of this one before reset(); clone() copies a graph"
+                raise fail(ArgumentError, text, place, op=op)
         node = NDObject(len(self.nodes), op, operands, dtype, attrs, place)
         self.nodes.append(node)
         return node

@@ -82,7 +82,11 @@ class Shaped(Rules):
 
     def split(self, x: NDObject, dim: int, split_size: int, split_num: int) -> list[NDObject]:
         """`split_num` pieces of `split_size` along an axis; the last may be shorter."""
-        return [self._shaped("DimSlice", x, dim=dim, begin=i * split_size, end=(i + 1) * split_size) for i in range(split_num)]
+        pieces = (split_size, split_num)
+        if split_size < 1 or split_num < 1:
+            raise fail(ArgumentError, f"{split_num} pieces of {split_size}: at least one of each", _core.user_place(), x, op="Split")
+        bounds = [(i * split_size, (i + 1) * split_size) for i in range(split_num)]
+        return [self._shaped("DimSlice", x, dim=dim, begin=begin, end=end, pieces=pieces) for begin, end in bounds]
 
     def one_hot(self, indices: NDObject, depth: int, axis: int = -1, on: Scalar = 1, off: Scalar = 0, dtype: Any = float32) -> NDObject:
         """`on` where the index is, else `off`, along a new axis of extent `depth`. Indices int32."""

@@ -182,6 +182,50 @@ def test_a_run_that_lacks_something_says_what():
         t.run()
 
 
+def test_tensors_of_another_kernel():
+    k, other = dvm.Kernel("vector"), dvm.Kernel("vector")
+    x, y = k.load([3], "float32"), other.load([3], "float32")
+    for call in (lambda: k.exp(y), lambda: k.add(x, y), lambda: k.store(y)):
+        with pytest.raises(dvm.ArgumentError, match="is of another kernel"):
+            call()
+    k.reset()
+    k.load([3], "float32")
+    with pytest.raises(dvm.ArgumentError, match="before reset"):
+        k.exp(x)
+
+
+def test_numbers_that_must_be_whole():
+    k = dvm.Kernel("split")
+    whole = k.scalar("int32")
+    with pytest.raises(dvm.DtypeError, match="the number 2.5 is no int32, as this ScalarRef was declared"):
+        whole.update(2.5)
+    with pytest.raises(dvm.ArgumentError, match="a ScalarRef takes a number, got 'x'"):
+        whole.update("x")
+    bound = k.scalar()
+    x = k.load([9], "float32")
+    k.store(k.slice_dim(x, 0, bound, 9))
+    k.input(x, np.zeros(9, np.float32)), k.input(bound, 1.5)
+    with pytest.raises(dvm.ArgumentError, match="bounds are whole numbers, got 1.5 and 9"):
+        k.run()
+
+
+def test_pieces_that_lose_or_invent_elements():
+    for size, count in ((4, 2), (4, 4), (10, 1)):
+        t = Tester("split")
+        with pytest.raises(dvm.ShapeError, match=f"{count} pieces of {size} do not make an extent of 11"):
+            t.store(t.split(t.load(np.zeros((2, 11), np.float32)), 1, size, count)[0])
+            t.run()
+    with pytest.raises(dvm.ArgumentError, match="at least one of each"):
+        t.split(t.load(np.zeros(3, np.float32)), 0, 0, 3)
+
+
+def test_strided_stores_that_meet_themselves():
+    t = Tester("vector")
+    t.set_output(t.view_store(t.load(np.ones((3, 4), np.float32)), [0, 1]), np.zeros(4, np.float32))
+    with pytest.raises(dvm.ShapeError, match="put several elements in one place"):
+        t.run()
+
+
 def test_ranks_up_to_ten():
     x, w = make((1, 2, 1, 2, 1, 2, 1, 2, 1, 2))
     one("vector", lambda t, a: t.add(a, a), 2 * w, x)
