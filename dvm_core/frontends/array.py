@@ -19,6 +19,7 @@ from . import array_index, array_record
 from .array_methods import Methods, Scalar
 from .array_record import record
 from .array_select import Selection
+from .array_windows import Windows
 
 _AS_THEY_ARE = {dtype.numpy: dtype.code for dtype in TABLE if dtype is not bfloat16}  # NumPy's dtypes that are ours
 
@@ -67,7 +68,7 @@ def _on(array: np.ndarray, code: int) -> Array:
     return _core.array_from_numpy(array, code)
 
 
-class Array(_core.Tensor, Methods, Selection):
+class Array(_core.Tensor, Methods, Selection, Windows):
     """A tensor, in memory or still to be computed. `shape`, `dtype`, `ndim`, `size` are known at once; `numpy()` computes.
 
     Two arrays in one op have one dtype (nothing is promoted); a Python number takes the array's. Errors name op, dtypes, shapes and line.

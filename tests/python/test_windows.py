@@ -11,6 +11,7 @@ from core_kit import Recorder
 from core_programs import Program, Step, check_step, run, same_bits
 from window_reference import WINDOWS
 
+import dvm_core as dvm
 from dvm_core import _core
 
 PLAIN = (1, 1, 1, 1, 1, 1, 1, 1, 1)  # stride, before, dilation, gap, groups
@@ -241,3 +242,38 @@ def test_attributes_at_their_limits_are_only_padding(far):
     a = r.input(x)
     r.graph.flush([out := r.max_pool2d(a, attrs=(2, 2, limit, limit, far, far, limit, limit), shape=(1, 2, 3, 3))])
     assert np.isneginf(r.array(out)).all()
+
+
+# ---- dvm.tensor -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_methods_of_arrays():
+    x, w, b = array(2, 4, 9, 8), array(6, 2, 3, 3), array(6)
+    wide = [o.astype(np.float64) for o in (x, w, b)]
+
+    def want(op, attrs, shape, *operands):
+        return WINDOWS[op](Step(op, (), attrs, shape), *operands)
+
+    a = dvm.tensor(x)
+    found = a.conv2d(dvm.tensor(w), dvm.tensor(b), stride=(2, 1), padding=1, dilation=(1, 2), groups=2)
+    exact = want("CONV2D", (2, 1, 1, 1, 1, 2, 1, 1, 2), (2, 6, 5, 6), *wide[:2]) + wide[2][:, None, None]
+    np.testing.assert_allclose(found.numpy(), exact, rtol=1e-5, atol=1e-5)
+    assert a.conv2d(dvm.tensor(w), stride=3, padding="same", groups=2).shape == (2, 6, 3, 3)
+    assert a.conv2d(dvm.tensor(w), padding="valid", groups=2).shape == (2, 6, 7, 6)
+    np.testing.assert_array_equal(a.max_pool2d(2).numpy(), x[:, :, :8].reshape(2, 4, 4, 2, 4, 2).max((3, 5)))
+    assert a.max_pool2d(3, 2, 1, ceil_mode=True).shape == (2, 4, 5, 5)
+    np.testing.assert_allclose(a.avg_pool2d((2, 4)).numpy(), x[:, :, :8].reshape(2, 4, 4, 2, 2, 4).mean((3, 5)), rtol=1e-5, atol=1e-6)
+    padded = want("AVG_POOL2D", (3, 3, 2, 2, 1, 1, 1, 1, 0, 0), (2, 4, 5, 4), wide[0])
+    np.testing.assert_allclose(a.avg_pool2d(3, 2, 1, count_include_pad=False).numpy(), padded, rtol=1e-5, atol=1e-6)
+
+
+def test_errors_of_the_methods_say_where_and_what():
+    a = dvm.tensor(array(2, 4, 5, 5))
+    with pytest.raises(dvm.ShapeError, match=r"test_windows.py:\d+: CONV2D: needs rank 4 .*, got f32\[4,3\]"):
+        a.conv2d(dvm.tensor(array(4, 3)))
+    with pytest.raises(dvm.ArgumentError, match="stride must be 1 or more"):
+        a.max_pool2d(2, 0)
+    with pytest.raises(dvm.ArgumentError, match="padding must be an integer or two"):
+        a.avg_pool2d(2, 1, (1, 2, 3))
+    with pytest.raises(dvm.Error, match="must have 4 / 1 input channels"):
+        a.conv2d(dvm.tensor(array(6, 3, 3, 3)))
