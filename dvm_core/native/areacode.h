@@ -85,7 +85,14 @@ struct Convolution {
   } a, b;
   Window window;
   int64_t a_row = 0, a_image = 0, a_group = 0, b_image = 0, b_group = 0;  // elements
-  int64_t ub = -1;              // UB memory for a packed block of the window matrix
+  // How tiles read the window matrix: packed block by block; as rows of planes that are copied once for all taps; or where it lies.
+  enum Way : uint8_t { kPacked, kPlanes, kPlain };
+  Way way = kPacked;
+  int64_t ub = -1;              // UB memory for a packed block, or for planes
+  // Planes (see PlaneRows): rows and pitch of one, those of the tallest tile; the phases; where each row of the matrix begins, counted from
+  // the first channel of its block; UB memory for the product, whose rows have the planes' pitch (-1: it has the result's).
+  int64_t plane_rows = 0, pitch = 0, wide = -1;
+  std::vector<int32_t> phases_y, phases_x, offsets;
 };
 
 // A hook's place in the area's code; the hook as it was set is hooks.h's Hook.

@@ -1,7 +1,9 @@
-// A convolution is a product with a matrix that is never in memory as a whole: every tile packs blocks of it straight from the image.
+// A convolution is a product with a matrix that is never in memory as a whole. Where planes fit the cache, a tile copies the rows of the image
+// it sees, padded, once for all taps: the matrix' rows are those rows, shifted. Else it packs blocks of the matrix.
 #include "convolution.h"
 
 #include <algorithm>
+#include <array>
 
 #include "elements.h"
 #include "encode.h"
@@ -92,9 +94,68 @@ Convolution make_convolution(const ProgramCode& code, const Resolved& resolved, 
   return v;
 }
 
+namespace {
+
+// Distinct values of tap * dilation modulo stride.
+std::vector<int32_t> phases(const WindowAxis& a) {
+  std::vector<int32_t> found;
+  for (int64_t t = 0; t < std::min(a.taps, a.stride); ++t) {
+    const auto phase = static_cast<int32_t>(t * a.dilation % a.stride);
+    if (std::find(found.begin(), found.end(), phase) == found.end()) found.push_back(phase);
+  }
+  return found;
+}
+
+int64_t shift(const WindowAxis& a) { return (a.taps - 1) * a.dilation / a.stride; }
+
+// Channels that a block of the matrix' rows may touch.
+int64_t block_channels(const Convolution& v) {
+  const int64_t taps = v.window.y.taps * v.window.x.taps;
+  return std::min(v.k / taps, (kRows + taps - 2) / taps + 1);
+}
+
+int64_t planes_of(const Convolution& v) { return block_channels(v) * static_cast<int64_t>(v.phases_y.size() * v.phases_x.size()) * v.plane_rows * v.pitch; }
+
+}  // namespace
+
+void choose_way(Convolution* v, const Geometry& g) {
+  const WindowAxis &y = v->window.y, &x = v->window.x;
+  if (v->weight || v->dtype != DType::kF32) return;
+  const auto still = [](const WindowAxis& a) { return a.taps == 1 && a.stride == 1 && a.before == 0 && a.gap == 1 && a.in == a.out; };
+  if (still(y) && still(x) && v->window.col == 1 && (v->window.row == x.in || y.in == 1)) {
+    v->way = Convolution::kPlain;
+    return;
+  }
+  constexpr int64_t kMostRows = 1 << 16, kMostElements = 3 << 16, kMostShift = 1 << 12;
+  v->pitch = x.out + shift(x);
+  const bool whole = g.tile_cols % x.out == 0;
+  v->plane_rows = (whole ? g.tile_cols / x.out : std::min(y.out, (g.tile_cols + x.out - 2) / x.out + 1)) + shift(y);
+  if (v->k > kMostRows || shift(x) > kMostShift || shift(y) > kMostShift || v->pitch > kMostElements || v->plane_rows > kMostElements) return;
+  v->phases_y = phases(y);
+  v->phases_x = phases(x);
+  if (planes_of(*v) > kMostElements) return;
+  v->way = Convolution::kPlanes;
+  v->offsets.resize(static_cast<size_t>(v->k));
+  const int64_t taps = y.taps * x.taps, plane = v->plane_rows * v->pitch;
+  const auto place = [](const std::vector<int32_t>& all, int64_t phase) { return std::find(all.begin(), all.end(), phase) - all.begin(); };
+  for (int64_t k = 0; k < v->k; ++k) {
+    const int64_t channel = k / taps - k / kRows * kRows / taps, dy = k % taps / x.taps * y.dilation, dx = k % x.taps * x.dilation;
+    const int64_t phase = place(v->phases_y, dy % y.stride) * static_cast<int64_t>(v->phases_x.size()) + place(v->phases_x, dx % x.stride);
+    const int64_t number = channel * static_cast<int64_t>(v->phases_y.size() * v->phases_x.size()) + phase;
+    v->offsets[static_cast<size_t>(k)] = static_cast<int32_t>(number * plane + dy / y.stride * v->pitch + dx / x.stride);
+  }
+}
+
 int64_t convolution_ub_bytes(const Convolution& v, const Geometry& g) {
+  if (v.way == Convolution::kPlain) return 0;
+  if (v.way == Convolution::kPlanes) return planes_of(v) * item_size(v.dtype);
   const int64_t rows = std::min(v.k, kRows), cols = std::min(g.tile_cols, kCols);
-  return v.dtype == DType::kF32 ? static_cast<int64_t>(kernels().packed_b_bytes(rows, cols, v.dtype)) : rows * cols * item_size(v.dtype);
+  return v.dtype == DType::kF32 ? static_cast<int64_t>(kernels().packed_b_bytes(rows, cols, DType::kF32)) : rows * cols * item_size(v.dtype);
+}
+
+int64_t convolution_wide_bytes(const Convolution& v, const Geometry& g) {
+  if (v.way != Convolution::kPlanes || v.pitch == v.window.x.out) return 0;
+  return std::min(g.tile_rows, v.m) * (v.plane_rows - shift(v.window.y)) * v.pitch * item_size(v.dtype);
 }
 
 void prepare_convolution(const Run& run, const Convolution& v) {
@@ -102,38 +163,86 @@ void prepare_convolution(const Run& run, const Convolution& v) {
     if (side->copied) copy_side(run, *side, v.dtype);
 }
 
-// Rows of the result, batch after batch; of each, block after block of the window matrix.
+namespace {
+
+// Some rows of one batch, in columns c.col .. c.col + c.cols: of weight rows a, seen in image b.
+struct Piece {
+  int64_t rows;
+  const uint8_t *a, *b;
+  uint8_t* to;
+  int64_t ldc;
+};
+
+void multiply_plain(Core& c, const Convolution& v, const Piece& p) {
+  const auto* b = reinterpret_cast<const float*>(p.b) + c.col;
+  c.run.k.gemm({p.rows, c.cols, v.k, p.a, v.a_row, 1, nullptr, reinterpret_cast<float*>(p.to), p.ldc, false, b, v.window.channel, 1});
+}
+
+void multiply_planes(Core& c, const Convolution& v, const Piece& p) {
+  const Window& w = v.window;
+  const int64_t first = c.col / w.x.out, last = (c.col + c.cols - 1) / w.x.out, start = c.col - first * w.x.out;
+  const int64_t n = (last - first) * v.pitch + c.col + c.cols - last * w.x.out - start, taps = w.y.taps * w.x.taps;
+  auto* planes = reinterpret_cast<float*>(c.ub + v.ub);
+  auto* to = reinterpret_cast<float*>(v.wide >= 0 ? c.ub + v.wide : p.to);
+  const int64_t ldc = v.wide >= 0 ? n : p.ldc;
+  for (int64_t k = 0; k < v.k; k += kRows) {
+    const int64_t rows = std::min(kRows, v.k - k), channel = k / taps;
+    c.run.k.plane_rows(planes, reinterpret_cast<const float*>(p.b), w,
+                       {channel, (k + rows - 1) / taps + 1 - channel, first, last - first + 1 + shift(w.y), v.pitch, v.plane_rows * v.pitch, v.phases_y.data(),
+                        v.phases_x.data(), static_cast<int64_t>(v.phases_y.size()), static_cast<int64_t>(v.phases_x.size())});
+    c.run.k.offset_product({p.rows, n, rows, reinterpret_cast<const float*>(p.a) + k, v.a_row, planes + start, v.offsets.data() + k, to, ldc, k > 0});
+  }
+  if (v.wide < 0) return;
+  // The result has no columns between its rows.
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const float* from = to + r * n;
+    auto* out = reinterpret_cast<float*>(p.to) + r * p.ldc;
+    for (int64_t y = first, at = start; y <= last; ++y, at = 0) {
+      const int64_t count = std::min(w.x.out, c.col + c.cols - y * w.x.out) - at;
+      std::copy_n(from, count, out);
+      from += v.pitch - at;
+      out += count;
+    }
+  }
+}
+
+// The same over several images: the gradient of the weight.
+void multiply_packed(Core& c, const Convolution& v, const Piece& p) {
+  const int item = item_size(v.dtype);
+  void* packed = c.ub + v.ub;
+  const PackWindow pack = c.run.k.pack_window[int(v.dtype)];
+  for (int64_t j = 0; j < c.cols; j += kCols) {
+    const int64_t cols = std::min(kCols, c.cols - j);
+    uint8_t* to = p.to + j * item;
+    for (int64_t image = 0; image < v.images; ++image)
+      for (int64_t k = 0; k < v.k; k += kRows) {
+        const int64_t rows = std::min(kRows, v.k - k);
+        const bool add = image > 0 || k > 0;
+        const uint8_t* from = p.a + (image * v.a_image + k) * item;
+        pack(packed, p.b + image * v.b_image * item, v.window, v.weight, k, rows, c.col + j, cols);
+        if (v.dtype == DType::kF32) c.run.k.gemm({p.rows, cols, rows, from, v.a_row, 1, packed, reinterpret_cast<float*>(to), p.ldc, add});
+        else
+          c.run.k.gemm_rows(reinterpret_cast<double*>(to), p.ldc, reinterpret_cast<const double*>(from), v.a_row, 1, static_cast<const double*>(packed), p.rows,
+                            cols, rows, add);
+      }
+  }
+}
+
+}  // namespace
+
+// Rows of the result, batch after batch.
 void do_convolution(Core& c, const uint64_t* w) {
+  constexpr auto kMultiply = std::to_array({multiply_packed, multiply_planes, multiply_plain});
   const Convolution& v = c.run.area.convolutions[operand_a(w[1])];
   const int item = item_size(v.dtype);
   const int64_t ldc = head_dst(*w) & kGlobal ? c.run.area.space.cols : c.cols;
   auto* dst = static_cast<uint8_t*>(c.pointer(head_dst(*w)));
   const uint8_t *a = data_of(c.run, v.a), *b = data_of(c.run, v.b);
-  void* packed = c.ub + v.ub;
-  const PackWindow pack = c.run.k.pack_window[int(v.dtype)];
   for (int64_t r = c.row; r < c.row + c.rows;) {
-    const int64_t batch = r / v.m, in_batch = r % v.m, some = std::min(v.m - in_batch, c.row + c.rows - r), group = batch % v.groups;
-    const int64_t first_image = batch / v.groups;
-    for (int64_t j = 0; j < c.cols; j += kCols) {
-      const int64_t cols = std::min(kCols, c.cols - j);
-      for (int64_t image = first_image; image < first_image + v.images; ++image) {
-        const uint8_t* pa = a + (image * v.a_image + group * v.a_group + in_batch * v.a_row) * item;
-        const uint8_t* pb = b + (image * v.b_image + group * v.b_group) * item;
-        for (int64_t k = 0; k < v.k; k += kRows) {
-          const int64_t rows = std::min(kRows, v.k - k);
-          const bool add = image > first_image || k > 0;
-          pack(packed, pb, v.window, v.weight, k, rows, c.col + j, cols);
-          uint8_t* to = dst + j * item;
-          const uint8_t* from = pa + k * item;
-          if (v.dtype == DType::kF32)
-            c.run.k.gemm({some, cols, rows, reinterpret_cast<const float*>(from), v.a_row, 1, static_cast<const float*>(packed), reinterpret_cast<float*>(to),
-                          ldc, add});
-          else
-            c.run.k.gemm_rows(reinterpret_cast<double*>(to), ldc, reinterpret_cast<const double*>(from), v.a_row, 1, static_cast<const double*>(packed), some,
-                              cols, rows, add);
-        }
-      }
-    }
+    const int64_t batch = r / v.m, in_batch = r % v.m, some = std::min(v.m - in_batch, c.row + c.rows - r);
+    const int64_t group = batch % v.groups, image = batch / v.groups;
+    kMultiply[v.way](
+        c, v, {some, a + (image * v.a_image + group * v.a_group + in_batch * v.a_row) * item, b + (image * v.b_image + group * v.b_group) * item, dst, ldc});
     dst += some * ldc * item;
     r += some;
   }

@@ -12,8 +12,12 @@ inline constexpr size_t stride = 0, before = 2, dilation = 4, gap = 6, groups = 
 // Of instruction i; its slots are still open.
 Convolution make_convolution(const ProgramCode& code, const Resolved& resolved, int i);
 
-// For a block of the window matrix.
+// How the tiles read the window matrix, now that they are known.
+void choose_way(Convolution* v, const Geometry& g);
+
+// For a block of the window matrix or for planes; and for a product with the planes' pitch.
 int64_t convolution_ub_bytes(const Convolution& v, const Geometry& g);
+int64_t convolution_wide_bytes(const Convolution& v, const Geometry& g);
 
 // Before the tiles: halves widened to float32, irregular weights made contiguous.
 void prepare_convolution(const Run& run, const Convolution& v);

@@ -53,7 +53,11 @@ AreaCode Encoder::run() {
     reserve(&p.ub, plan_product(&p, out_.space));
     if (p.from != p.dtype && p.k > kSumBlock) reserve(&p.wide, out_.space.tile_rows * (p.chained() ? p.n : out_.space.tile_cols) * item_size(p.dtype));
   }
-  for (Convolution& v : out_.convolutions) reserve(&v.ub, convolution_ub_bytes(v, out_.space));
+  for (Convolution& v : out_.convolutions) {
+    choose_way(&v, out_.space);
+    reserve(&v.ub, convolution_ub_bytes(v, out_.space));
+    reserve(&v.wide, convolution_wide_bytes(v, out_.space));
+  }
   if (in_.profile.simulated) order_pipes();
   pack(prologue_, &out_.prologue_words, &out_.prologue_instr);
   pack(ops_, &out_.words, &out_.instr);

@@ -52,6 +52,25 @@ struct Window {
   WindowAxis y, x;
   int64_t channel, row, col;  // strides in elements
 };
+// Rows of planes as outputs see them: for every channel, phase y and phase x (tap * dilation modulo stride) a plane of `rows` x `pitch`, whose
+// element (i, j) is at position (first_row + i) * stride + phase - before along y, j * stride + phase - before along x.
+struct PlaneRows {
+  int64_t channel, channels, first_row, rows, pitch;
+  int64_t plane;                       // elements from one plane to the next
+  const int32_t *phases_y, *phases_x;
+  int64_t count_y, count_x;
+};
+// c[m,n] (+)= a[m,k] @ b, k <= 512: row i of b begins at b + offsets[i]; a has contiguous rows.
+struct OffsetProduct {
+  int64_t m, n, k;
+  const float* a;
+  int64_t a_row;
+  const float* b;
+  const int32_t* offsets;
+  float* c;
+  int64_t ldc;
+  bool add;
+};
 // Means over windows: the positions low .. high - 1 of an axis count; divisor 0: as many as counted.
 struct MeanWindow {
   Window window;
@@ -108,6 +127,8 @@ struct Kernels {
   // c (+)= a @ b in float64; b has contiguous rows.
   void (*gemm_rows)(double* c, int64_t ldc, const double* a, int64_t a_row, int64_t a_col, const double* b, int64_t m, int64_t n, int64_t k, bool add);
   PackWindow pack_window[kDTypes];
+  void (*plane_rows)(float* dst, const float* src, const Window& w, const PlaneRows& p);
+  void (*offset_product)(const OffsetProduct& p);
   PoolMax pool_max[kDTypes];
   PoolMaxOf pool_max_pick[kDTypes], pool_max_back[kDTypes];
   PoolMean pool_mean[kDTypes], pool_mean_back[kDTypes];

@@ -5,6 +5,7 @@
 #include "kernels_gemm.h"
 #include "kernels_half.h"
 #include "kernels_move.h"
+#include "kernels_planes.h"
 #include "kernels_random.h"
 #include "kernels_reduce.h"
 #include "kernels_stats.h"
@@ -212,6 +213,8 @@ constexpr void add_rest(Builder& b) {
 constexpr void add_windows(Builder& b) {
   constexpr int f32 = int(DType::kF32), f64 = int(DType::kF64);
   b.k.gemm_rows = gemm_rows;
+  b.k.plane_rows = plane_rows;
+  b.k.offset_product = offset_product;
   b.k.pack_window[f32] = pack_window_f32;
   b.k.pack_window[f64] = pack_window_f64;
   b.k.pool_max[f32] = pool_max<float>;

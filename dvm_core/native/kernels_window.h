@@ -12,11 +12,12 @@ struct TapRange {
 
 DVM_INLINE int64_t at_most(int64_t x, int64_t low, int64_t high) { return x < low ? low : x < high ? x : high; }
 
-DVM_INLINE TapRange tap_range(const WindowAxis& a, int64_t tap) {
-  const int64_t at = tap * a.dilation - a.before, end = (a.in - 1) * a.gap - at;  // the last output has o * stride <= end
+DVM_INLINE TapRange range_from(const WindowAxis& a, int64_t at) {
+  const int64_t end = (a.in - 1) * a.gap - at;  // the last output has o * stride <= end
   const int64_t first = at >= 0 ? 0 : (-at + a.stride - 1) / a.stride, last = end < 0 ? 0 : end / a.stride + 1;
   return {at_most(first, 0, a.out), at_most(last, 0, a.out), at};
 }
+DVM_INLINE TapRange tap_range(const WindowAxis& a, int64_t tap) { return range_from(a, tap * a.dilation - a.before); }
 
 // n elements of one input row as outputs ox, ox + 1 ... see them through a tap.
 template <class T>

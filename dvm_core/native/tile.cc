@@ -18,7 +18,7 @@ constexpr int64_t kTransposeSide = 64;       // an operand read across its rows 
 constexpr int64_t kCubeGroup = 14, kCubePanel = 32, kCubeRows = 168, kCubeCols = 512, kCubeElements = 98 * 512, kCubeUnits = 12;
 constexpr int64_t kElementsOfB = 1 << 17;    // columns of B that a tile reads stay in the second-level cache
 // Convolutions: columns of a tile are packed at once, its results stay in the second-level cache; a few tiles even of one small image.
-constexpr int64_t kWindowCols = 256, kWindowElements = 512 * 256, kLeastUnits = 4;
+constexpr int64_t kWindowCols = 256, kWindowElements = 256 * 256, kLeastUnits = 4;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
@@ -190,7 +190,22 @@ void TileSpace::cube_tiles(const Area& area, const Product& p, int64_t tile_elem
   g.tile_rows = std::min(g.tile_rows, g.rows);
 }
 
-// Every tile packs its own blocks of the window matrix: as many rows as one block serves, split where that makes too few tiles.
+// Whole rows of outputs where they are short: as many as waste least of the vectors, whose rows have the planes' pitch.
+int64_t window_columns(const Convolution& v) {
+  const WindowAxis& x = v.window.x;
+  const int64_t shift = (x.taps - 1) * x.dilation / x.stride, pitch = x.out + shift;
+  if (v.weight || x.out > kWindowCols || shift > kWindowCols) return kWindowCols;
+  int64_t best = 1;
+  double best_share = 0;
+  for (int64_t rows = std::max<int64_t>(1, kWindowCols * 3 / 4 / x.out); rows <= std::max<int64_t>(1, kWindowCols * 5 / 4 / x.out); ++rows)
+    if (const double share = static_cast<double>(rows * x.out) / static_cast<double>(round_up(rows * pitch - shift, 16)); share > best_share) {
+      best = rows;
+      best_share = share;
+    }
+  return best * x.out;
+}
+
+// Every tile makes its own part of the window matrix: as many rows as one block serves, split where that makes too few tiles.
 void TileSpace::convolution_tiles(const Area& area, const Convolution& v, int64_t tile_elements) {
   Geometry& g = geometry;
   g.chunk_outer = true;
@@ -200,7 +215,7 @@ void TileSpace::convolution_tiles(const Area& area, const Convolution& v, int64_
     g.tile_rows = std::clamp<int64_t>(tile_elements / g.tile_cols, 1, g.rows);
     return;
   }
-  if (!area.rows_whole) g.tile_cols = std::min(g.cols, kWindowCols);
+  if (!area.rows_whole) g.tile_cols = std::min(g.cols, window_columns(v));
   const int64_t chunks = ceil_div(g.cols, g.tile_cols), most = std::max(kCubeGroup, (area.rows_whole ? 8 : 1) * kWindowElements / g.tile_cols);
   if (v.m <= most / 2 && v.batches * chunks >= kLeastUnits) {  // small matrices: several of them
     const int64_t matrices = std::clamp(v.batches * chunks / kCubeUnits, int64_t{1}, std::max<int64_t>(1, most / v.m));
