@@ -48,6 +48,24 @@ def test_same_run_gives_the_same_bits() -> None:
     assert digits.losses(5, dvm.jit) == digits.losses(5, dvm.jit)
 
 
+def test_switching_devices_every_few_steps_changes_no_bit() -> None:
+    devices, calls = ("cpu", "npu-sim:910b", "cpu", "npu-sim:950"), iter(range(100))
+
+    def switching(function: Any) -> Any:
+        captured = dvm.jit(function)
+
+        def call(*arguments: Any) -> Any:
+            dvm.set_device(devices[next(calls) // 3 % 4])
+            return captured(*arguments)
+        return call
+
+    try:
+        switched = digits.losses(12, switching)
+    finally:
+        dvm.set_device("cpu")
+    assert switched == digits.losses(12, dvm.jit)
+
+
 def test_changing_batches_make_no_new_programs_after_the_first_of_a_structure() -> None:
     model, loss_fn = digits.setup()
     scaled = dvm.jit(lambda x, y: loss_fn(x, y) * 2)  # a structure no other test has
