@@ -7,6 +7,12 @@
 namespace dvm {
 namespace {
 
+[[noreturn]] void out_of_range(const Move& m, const Dims& index, int64_t given, int64_t element, int64_t extent) {
+  throw UserError(std::string(op_name(m.in.op)) + ": index " + std::to_string(given) + " (element " + std::to_string(element) + " of the index " +
+                      shape_text(index) + ") is out of range for axis " + std::to_string(m.in.attrs[0]) + " of extent " + std::to_string(extent),
+                  m.in.place);
+}
+
 // The index values, negative ones counted from the end.
 std::vector<int64_t> indices(const Move& m, const Memory& index, int64_t extent) {
   std::vector<uint8_t> copy;
@@ -16,10 +22,7 @@ std::vector<int64_t> indices(const Move& m, const Memory& index, int64_t extent)
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t given = out[i];
     if (given < 0) out[i] += extent;
-    if (out[i] < 0 || out[i] >= extent)
-      throw UserError(std::string(op_name(m.in.op)) + ": index " + std::to_string(given) + " (element " + std::to_string(i) + " of the index " +
-                          shape_text(index.shape) + ") is out of range for axis " + std::to_string(m.in.attrs[0]) + " of extent " + std::to_string(extent),
-                      m.in.place);
+    if (out[i] < 0 || out[i] >= extent) out_of_range(m, index.shape, given, static_cast<int64_t>(i), extent);
   }
   return out;
 }
@@ -32,41 +35,75 @@ void take_items(uint8_t* dst, const uint8_t* src, const int64_t* index, int64_t 
 
 // Elements named by an index of the same rank: element (o, i, j) of the index around the axis belongs to the element of a tensor with
 // these strides (bytes) at (o, index, j). Only elements with the same o and j can meet, so units of them are independent.
-struct Elements {
-  Elements(const Move& m, const Memory& index_, int axis, const Dims& shape, const Dims& strides, DType dtype)
-      : index(indices(m, index_, shape[axis])),
-        outer(product(index_.shape, 0, axis)),
-        extent(index_.shape[axis]),
-        inner(product(index_.shape, axis + 1, index_.shape.rank)),
-        step(strides[axis] * item_size(dtype)) {
-    Memory at{nullptr, dtype, index_.shape, strides};
+class Elements {
+ public:
+  Elements(const Move& m, const Memory& index, int axis, const Dims& shape, const Dims& strides, DType dtype)
+      : m_(m),
+        index_(index),
+        target_(shape[axis]),
+        outer_(product(index.shape, 0, axis)),
+        extent_(index.shape[axis]),
+        inner_(product(index.shape, axis + 1, index.shape.rank)),
+        step_(strides[axis] * item_size(dtype)) {
+    data_ = contiguous(index, &copy_);
+    const Memory at{nullptr, dtype, index.shape, strides};
     outer_axes_ = axes_of(at, 0, axis);
-    const std::vector<ViewAxis> inner_axes = axes_of(at, axis + 1, index_.shape.rank);
-    inner_.resize(static_cast<size_t>(inner));
-    for (int64_t j = 0; j < inner; ++j) inner_[static_cast<size_t>(j)] = offset_of(inner_axes, j);
+    const std::vector<ViewAxis> inner_axes = axes_of(at, axis + 1, index.shape.rank);
+    offsets_.resize(static_cast<size_t>(inner_));
+    for (int64_t j = 0; j < inner_; ++j) offsets_[static_cast<size_t>(j)] = offset_of(inner_axes, j);
   }
 
   // fn(number of the index's element, offset in bytes of the tensor's) for all elements, those that meet in the order of the axis.
   template <class F>
   void each(F&& fn) const {
-    if (index.empty()) return;
-    const int64_t bands = std::clamp<int64_t>(extent * inner / 16384, 1, std::min<int64_t>(inner, 8));
-    const auto unit = [&](int64_t u, int) {
-      const int64_t o = u / bands, low = inner * (u % bands) / bands, high = inner * (u % bands + 1) / bands;
-      const int64_t base = offset_of(outer_axes_, o);
-      for (int64_t i = 0; i < extent; ++i)
-        for (int64_t j = low, at = (o * extent + i) * inner + low; j < high; ++j, ++at)
-          fn(at, base + index[static_cast<size_t>(at)] * step + inner_[static_cast<size_t>(j)]);
-    };
-    parallel_for(outer * bands, unit, static_cast<int64_t>(index.size()) * 2);
+    if (index_.dtype == DType::kI64) walk(reinterpret_cast<const int64_t*>(data_), fn);
+    else walk(reinterpret_cast<const int32_t*>(data_), fn);
   }
 
-  std::vector<int64_t> index;
-  const int64_t outer, extent, inner, step;
-
  private:
+  // `count` elements of the index from number `at` on. In two steps, so that each is a short loop with nothing to wait for.
+  template <class I, class F>
+  void run(const I* index, int64_t at, int64_t count, int64_t base, const int64_t* offsets, F&& fn) const {
+    constexpr int64_t kChunk = 512;
+    int64_t place[kChunk];
+    for (int64_t first = 0; first < count; first += kChunk) {
+      const int64_t n = std::min(kChunk, count - first);
+      const I* given = index + at + first;
+      bool beyond = false;
+      for (int64_t k = 0; k < n; ++k) {
+        const int64_t p = given[k] < 0 ? given[k] + target_ : given[k];
+        beyond |= static_cast<uint64_t>(p) >= static_cast<uint64_t>(target_);
+        place[k] = base + p * step_ + (offsets ? offsets[first + k] : 0);
+      }
+      if (beyond)
+        for (int64_t k = 0; k < n; ++k)
+          if (given[k] < -target_ || given[k] >= target_) out_of_range(m_, index_.shape, given[k], at + first + k, target_);
+      for (int64_t k = 0; k < n; ++k) fn(at + first + k, place[k]);
+    }
+  }
+
+  template <class I, class F>
+  void walk(const I* index, F&& fn) const {
+    if (index_.shape.size() == 0) return;
+    const int64_t bands = std::clamp<int64_t>(extent_ * inner_ / 16384, 1, std::min<int64_t>(inner_, 8)), units = outer_ * bands;
+    const auto unit = [&](int64_t u) {
+      const int64_t o = u / bands, low = inner_ * (u % bands) / bands, high = inner_ * (u % bands + 1) / bands;
+      const int64_t base = offset_of(outer_axes_, o);
+      if (inner_ == 1) return run(index, o * extent_, extent_, base, nullptr, fn);
+      for (int64_t i = 0; i < extent_; ++i) run(index, (o * extent_ + i) * inner_ + low, high - low, base, offsets_.data() + low, fn);
+    };
+    in_pieces(units, index_.shape.size() * 16, [&](int64_t from, int64_t to) {
+      for (int64_t u = from; u < to; ++u) unit(u);
+    });
+  }
+
+  const Move& m_;
+  const Memory& index_;
+  const int64_t target_, outer_, extent_, inner_, step_;
+  std::vector<uint8_t> copy_;
+  const uint8_t* data_;
   std::vector<ViewAxis> outer_axes_;
-  std::vector<int64_t> inner_;
+  std::vector<int64_t> offsets_;
 };
 
 // fn(a zero of an unsigned type of the item's size)

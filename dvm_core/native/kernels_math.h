@@ -21,18 +21,16 @@ DVM_INLINE float choose(bool c, float a, float b) {
   return bits_as<float>((bits_as<uint32_t>(a) & mask) | (bits_as<uint32_t>(b) & ~mask));
 }
 
-// c[0] + c[1] x + c[2] x**2 ...
-template <int N>
+// c[I] + c[I + 1] x + c[I + 2] x**2 ... Written out, not a loop: a loop inside keeps the compiler from vectorising the one around it.
+template <int I = 0, int N>
 DVM_INLINE float polynomial(const float (&c)[N], float x) {
-  float y = c[N - 1];
-  for (int i = N - 2; i >= 0; --i) y = fused(y, x, c[i]);
-  return y;
+  if constexpr (I == N - 1) return c[I];
+  else return fused(polynomial<I + 1>(c, x), x, c[I]);
 }
-template <int N>
+template <int I = 0, int N>
 DVM_INLINE double polynomial(const double (&c)[N], double x) {
-  double y = c[N - 1];
-  for (int i = N - 2; i >= 0; --i) y = y * x + c[i];
-  return y;
+  if constexpr (I == N - 1) return c[I];
+  else return polynomial<I + 1>(c, x) * x + c[I];
 }
 
 // ln 2 in two parts; the first has 16 bits, so that its product with an exponent is exact.

@@ -92,6 +92,13 @@ constexpr void add_arithmetic(Builder& b) {
   b.binary<GreaterEqual, F32, F64, I8, U8, I32, I64, B8>(Op::kGREATER_EQUAL);
   b.binary<Fmod, F32, F64, I8, U8, I32, I64>(Op::kFMOD);
   b.binary<Remainder, F32, F64, I8, U8, I32, I64>(Op::kREMAINDER);
+  constexpr int fmod = int(Op::kFMOD), remainder = int(Op::kREMAINDER), f32 = int(DType::kF32);
+  b.k.binary[fmod][f32] = modulo<false>;
+  b.k.binary_vs[fmod][f32] = modulo_rows<false, false>;
+  b.k.binary_sv[fmod][f32] = modulo_rows<false, true>;
+  b.k.binary[remainder][f32] = modulo<true>;
+  b.k.binary_vs[remainder][f32] = modulo_rows<true, false>;
+  b.k.binary_sv[remainder][f32] = modulo_rows<true, true>;
   b.binary<BitAnd, I8, U8, I32, I64>(Op::kBIT_AND);
   b.binary<BitOr, I8, U8, I32, I64>(Op::kBIT_OR);
   b.binary<BitXor, I8, U8, I32, I64>(Op::kBIT_XOR);

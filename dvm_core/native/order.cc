@@ -57,18 +57,34 @@ void radix_sort(std::vector<Pair>* pairs, std::vector<Pair>* spare) {
   }
 }
 
-// The first `wanted` pairs in order.
-template <class Pair>
-void order(std::vector<Pair>* pairs, std::vector<Pair>* spare, int64_t wanted) {
-  const auto n = static_cast<int64_t>(pairs->size());
-  if (wanted < n) {
-    std::nth_element(pairs->begin(), pairs->begin() + wanted, pairs->end());
-    std::sort(pairs->begin(), pairs->begin() + wanted);
-  } else if (n >= kRadixFrom) {
-    radix_sort(pairs, spare);
-  } else {
-    std::sort(pairs->begin(), pairs->end());
+// The `wanted` first pairs among keys that come one by one: those before the last of the best so far are gathered, and cut back to the
+// best when there are too many.
+template <class Pair, class Make>
+void select_first(std::vector<Pair>* pairs, int64_t n, int64_t wanted, Make&& make) {
+  const size_t room = static_cast<size_t>(2 * wanted + 256);
+  pairs->clear();
+  bool full = false;
+  Pair last{};
+  const auto cut = [&] {
+    std::nth_element(pairs->begin(), pairs->begin() + wanted - 1, pairs->end());
+    pairs->resize(static_cast<size_t>(wanted));
+    last = pairs->back();
+    full = true;
+  };
+  for (int64_t i = 0; i < n; ++i) {
+    const Pair p = make(i);
+    if (full && !(p < last)) continue;
+    pairs->push_back(p);
+    if (pairs->size() == room) cut();
   }
+  if (static_cast<int64_t>(pairs->size()) > wanted) cut();
+  std::sort(pairs->begin(), pairs->end());
+}
+
+template <class Pair>
+void order(std::vector<Pair>* pairs, std::vector<Pair>* spare) {
+  if (static_cast<int64_t>(pairs->size()) >= kRadixFrom) radix_sort(pairs, spare);
+  else std::sort(pairs->begin(), pairs->end());
 }
 
 // Elements in the form they are compared in: contiguous; halves as float32, bool as 0 and 1.
@@ -103,6 +119,17 @@ class Compared {
  private:
   std::vector<uint8_t> copy_, cast_;
 };
+
+// The position of `best` in a row; with NaN as the best, of the first NaN.
+template <class T>
+int64_t find(const T* row, int64_t n, T best) {
+  int64_t i = 0;
+  if (best != best)
+    while (i < n && row[i] == row[i]) ++i;
+  else
+    while (i < n && row[i] != best) ++i;
+  return i;
+}
 
 void write_index(uint8_t* dst, DType dtype, int64_t at, int64_t index) {
   if (dtype == DType::kI64) std::memcpy(dst + at * 8, &index, 8);
@@ -151,6 +178,15 @@ void arg_extreme(const Move& m) {
   const bool largest = m.in.op == Op::kARGMAX;
   in_pieces(f.outer * f.inner, a.shape.size() * item_size(a.dtype), [&](int64_t from, int64_t to) {
     x.visit([&]<class T>(const T* data) {
+      if (f.inner == 1) {
+        const ReduceRow extreme = m.k.reduce_row[int(largest ? Op::kMAX : Op::kMIN)][int(x.dtype)];
+        for (int64_t u = from; u < to; ++u) {
+          T best;
+          extreme(&best, data + u * f.extent, 1, f.extent);
+          write_index(m.dst, m.in.dtype, u, find(data + u * f.extent, f.extent, best));
+        }
+        return;
+      }
       if (largest) extremes<T, true>(data, f, from, to, m.dst, m.in.dtype);
       else extremes<T, false>(data, f, from, to, m.dst, m.in.dtype);
     });
@@ -170,14 +206,19 @@ void sort(const Move& m) {
     std::vector<Pair> pairs, spare;
     for (int64_t u = from; u < to; ++u) {
       const int64_t o = u / f.inner, j = u % f.inner, first = o * f.extent * f.inner + j;
-      pairs.resize(static_cast<size_t>(f.extent));
-      for (int64_t i = 0; i < f.extent; ++i) {
+      const auto make = [&](int64_t i) -> Pair {
         auto key = ordered(data[first + i * f.inner]);
         if (descending) key = ~key;
-        if constexpr (std::is_same_v<Pair, Wide>) pairs[static_cast<size_t>(i)] = {key, i};
-        else pairs[static_cast<size_t>(i)] = {static_cast<uint64_t>(key) << 32 | static_cast<uint32_t>(i)};
+        if constexpr (std::is_same_v<Pair, Wide>) return {key, i};
+        else return {static_cast<uint64_t>(key) << 32 | static_cast<uint32_t>(i)};
+      };
+      if (wanted > 0 && wanted < f.extent / 4) {
+        select_first(&pairs, f.extent, wanted, make);
+      } else {
+        pairs.resize(static_cast<size_t>(f.extent));
+        for (int64_t i = 0; i < f.extent; ++i) pairs[static_cast<size_t>(i)] = make(i);
+        order(&pairs, &spare);
       }
-      order(&pairs, &spare, wanted);
       for (int64_t i = 0; i < wanted; ++i) {
         const int64_t to_at = (o * wanted + i) * f.inner + j, index = position(pairs[static_cast<size_t>(i)]);
         if (values) std::memcpy(m.dst + to_at * m.item, values + (first + index * f.inner) * m.item, static_cast<size_t>(m.item));

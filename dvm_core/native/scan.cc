@@ -30,6 +30,19 @@ void scan(T* dst, const T* src, int64_t extent, int64_t cols, int64_t line, bool
   }
 }
 
+// One contiguous row: the sum stays in a register.
+template <class T>
+void scan_row(T* dst, const T* src, int64_t n, bool exclusive, bool reverse) {
+  T sum{};
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = reverse ? n - 1 - i : i;
+    const T more = src[at];
+    const T next = i == 0 && !exclusive ? more : static_cast<T>(sum + more);
+    dst[at] = exclusive ? sum : next;
+    sum = next;
+  }
+}
+
 }  // namespace
 
 void cumsum(const Move& m) {
@@ -44,7 +57,8 @@ void cumsum(const Move& m) {
     in_pieces(outer * pieces, n * m.item, [&](int64_t first, int64_t last) {
       for (int64_t unit = first; unit < last; ++unit) {
         const int64_t col = unit % pieces * kColumns, at = unit / pieces * extent * inner + col;
-        scan(static_cast<T*>(to) + at, static_cast<const T*>(from) + at, extent, std::min(kColumns, inner - col), inner, exclusive, reverse);
+        if (inner == 1) scan_row(static_cast<T*>(to) + at, static_cast<const T*>(from) + at, extent, exclusive, reverse);
+        else scan(static_cast<T*>(to) + at, static_cast<const T*>(from) + at, extent, std::min(kColumns, inner - col), inner, exclusive, reverse);
       }
     });
   };

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from halves import EPS, LEAST, TOP, rounded, widen
+from philox import uniform
 from window_reference import WINDOWS
 
 from dvm_core import _core
@@ -298,6 +299,7 @@ def reference(s: Step, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarra
                 "SORT": _sort,
                 "ARGSORT": _argsort,
                 "TOPK": _topk,
+                "RANDOM": lambda s: uniform(s.shape, *s.imms, dtype),
                 "FULL": lambda s: np.full(s.shape, s.imms[0]),
                 "IOTA": _iota,
                 **WINDOWS,

@@ -15,7 +15,7 @@ WHOLE = ("BIT_AND", "BIT_OR", "BIT_XOR", "SHIFT_LEFT", "SHIFT_RIGHT", "FMOD", "R
 COMPARE = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 
 
-GIVEN = ("CAST", "FULL", "IOTA", "ONE_HOT", "ARGMAX", "ARGMIN", "ARGSORT", "TOPK")
+GIVEN = ("RANDOM", "CAST", "FULL", "IOTA", "ONE_HOT", "ARGMAX", "ARGMIN", "ARGSORT", "TOPK")
 
 
 class Maker:
@@ -341,7 +341,7 @@ class Maker:
 
     def move(self) -> None:
         way = self.rng.choice(("GATHER", "SCATTER_ADD", "SCATTER", "CONCAT", "UNSLICE", "PAD", "ONE_HOT", "IOTA", "FULL", "CUMSUM", "SORT",
-                               "ARGSORT", "TOPK", "ARGMAX", "ARGMIN", "SCATTER_ELEMENTS", "SCATTER_ADD_ELEMENTS"))
+                               "ARGSORT", "TOPK", "ARGMAX", "ARGMIN", "SCATTER_ELEMENTS", "SCATTER_ADD_ELEMENTS", "RANDOM", "RANDOM"))
         v = self.pick(lambda s, d: len(s) > 0 and d != np.bool_)
         if v is None:
             return
@@ -370,6 +370,9 @@ class Maker:
             self.add("CUMSUM", v, shape=shape, dtype=dtype, attrs=attrs)
         elif way in ("SORT", "ARGSORT", "TOPK", "ARGMAX", "ARGMIN") or way.endswith("ELEMENTS"):
             self.ordered(way, v)
+        elif way == "RANDOM":
+            kind = np.dtype(self.rng.choice(("float32", "float32", "float64", "int32", "int64")))
+            self.add(way, shape=shape, dtype=kind, imms=(self.rng.randrange(-99, 99), self.rng.randrange(1 << 40)), own=True)
         elif way in ("IOTA", "FULL"):
             attrs, imms = ((self.rng.randrange(len(shape)),), ()) if way == "IOTA" else ((), (self.rng.choice((0, 1, 2)),))
             self.add(way, shape=shape, dtype=dtype, attrs=attrs, imms=imms, own=True)

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from core_programs import CODE, Program, run, same_bits
+from core_programs import CODE, DTYPE, Program, run, same_bits
 from kernel_calls import LEVELS
+from philox import philox, uniform, words
 
 import dvm_core as dvm
 from dvm_core import _core
@@ -18,25 +19,6 @@ def core_settings():
     yield
     _core.set_tile_elements(0)
     _core.set_threads(0)
-
-
-def philox(counters: np.ndarray, key: tuple[int, int]) -> np.ndarray:
-    """Ten rounds of Philox 4x32 on counters [n, 4], written with Python integers' rules."""
-    c, (k0, k1) = counters.astype(np.uint64), key
-    for _ in range(10):
-        p0, p1 = c[:, 0] * np.uint64(0xD2511F53), c[:, 2] * np.uint64(0xCD9E8D57)
-        high0, low0, high1, low1 = p0 >> np.uint64(32), p0 & np.uint64(0xFFFFFFFF), p1 >> np.uint64(32), p1 & np.uint64(0xFFFFFFFF)
-        c = np.stack([high1 ^ c[:, 1] ^ np.uint64(k0), low1, high0 ^ c[:, 3] ^ np.uint64(k1), low0], 1)
-        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-    return c.astype(np.uint32)
-
-
-def words(n: int, seed: int, offset: int) -> np.ndarray:
-    """The first n words of a sequence."""
-    index = np.arange(-(-n // 4), dtype=np.uint64)
-    low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
-    counters = np.stack([index & low, index >> high, np.full_like(index, offset & 0xFFFFFFFF), np.full_like(index, offset >> 32)], 1)
-    return philox(counters, (seed & 0xFFFFFFFF, seed >> 32)).reshape(-1)[:n]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +42,9 @@ def draw(shape, seed: int, offset: int, dtype: int) -> np.ndarray:
 @pytest.mark.parametrize("shape", [(), (1,), (7, 3), (1000,), (3, 0, 2), (5, 11, 37), (300, 4099)], ids=str)
 def test_numbers_are_those_of_the_generator(shape: tuple[int, ...]) -> None:
     seed, offset, n = 0x0123456789ABCDEF, 0x7FFFFFFF00000005, int(np.prod(shape))
-    expected = words(2 * n, seed, offset)
-    assert same_bits(draw(shape, seed, offset, I32), expected[:n].view(np.int32).reshape(shape))
-    assert same_bits(draw(shape, seed, offset, F32), ((expected[:n] >> 8) * np.float32(2**-24)).astype(np.float32).reshape(shape))
-    wide = expected.view(np.uint64)
-    assert same_bits(draw(shape, seed, offset, I64), wide.view(np.int64).reshape(shape))
-    assert same_bits(draw(shape, seed, offset, F64), ((wide >> np.uint64(11)) * 2.0**-53).reshape(shape))
+    for dtype in (F32, F64, I32, I64):
+        assert same_bits(draw(shape, seed, offset, dtype), uniform(shape, seed, offset, DTYPE[dtype]))
+    assert same_bits(draw(shape, seed, offset, I32).reshape(-1), words(n, seed, offset).view(np.int32))
 
 
 def test_every_level_gives_the_same_numbers() -> None:
