@@ -270,6 +270,7 @@ def test_status(adapter, model):
     run(model, 2)
     told = adapter.request("status")
     assert (told["device"], told["devices"][:2], told["rank"], told["reload"]) == ("cpu", ["cpu", "npu-sim:910b"], 0, None)
+    assert set(told["stats"]["time_us"]) >= {"record", "kernels"} and told["stats"]["functions"]
     assert told["programs"] >= 1 and told["launches"] >= 2 and 0 < told["selectorHitRate"] <= 1 and told["step"] >= 2
     assert adapter.request("device", device="cpu") == {"device": "cpu", "switched": False, "retiled": 0}
     with pytest.raises(Refused, match="a real Ascend NPU, which this version does not run on; available: 'cpu'"):
