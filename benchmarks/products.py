@@ -91,6 +91,10 @@ def matmul(a: Any, b: Any) -> Any:
     return a @ b
 
 
+def linear(a: Any, w: Any) -> Any:
+    return a.matmul(w, transpose_b=True)
+
+
 def dense_relu(x: Any, w: Any, bias: Any) -> Any:
     return (x @ w + bias).relu()
 
@@ -100,7 +104,7 @@ def dense_gelu(x: Any, w: Any, bias: Any) -> Any:
     return y * 0.5 * ((y * HALF_SQRT).erf() + 1.0)
 
 
-OURS = {body: dvm.jit(body, mode="graph") for body in (matmul, dense_relu, dense_gelu)}
+OURS = {body: dvm.jit(body, mode="graph") for body in (matmul, linear, dense_relu, dense_gelu)}
 
 
 def _ours(body: Callable[..., Any], *arrays: np.ndarray, dtype: str = "float32") -> Call:
@@ -140,6 +144,7 @@ class Peers:
         return dense
 
     def matmul(self, a: np.ndarray, b: np.ndarray, bf16: bool = False) -> dict[str, Call]:
+        """b may be a transposed view: then every library is given it as such."""
         found: dict[str, Call] = {}
         if self.torch:
             torch = self.torch
@@ -197,6 +202,13 @@ def _bf16_cell(peers: Peers, shape: Shape, seconds: float) -> Row:
     return _cell(peers, shape, {"dvm": _ours(matmul, a, b, dtype="bfloat16"), **peers.matmul(a, b, bf16=True)}, seconds, 1e-2)
 
 
+def _linear_cell(peers: Peers, shape: Shape, seconds: float) -> Row:
+    a, b = _inputs(shape)
+    w = np.ascontiguousarray(b.T)
+    peer = {name: call for name, call in peers.matmul(a, w.T).items() if name == "torch"}
+    return _cell(peers, shape, {"dvm": _ours(linear, a, w), **peer}, seconds, 1e-5)
+
+
 def _dense_cell(activation: str) -> Callable[[Peers, Shape, float], Row]:
     def cell(peers: Peers, shape: Shape, seconds: float) -> Row:
         x, w = _inputs(shape)
@@ -209,6 +221,7 @@ def _dense_cell(activation: str) -> Callable[[Peers, Shape, float], Row]:
 # Name, batched, cell, aim.
 GROUPS: list[tuple[str, bool, Callable[[Peers, Shape, float], Row], str]] = [
     ("matmul", False, _matmul_cell, "geomean >= 1.0, none under 0.8"),
+    ("matmul, right side transposed", False, _linear_cell, ""),
     ("batched matmul", True, _matmul_cell, "geomean >= 1.0, none under 0.8"),
     ("matmul bf16", False, _bf16_cell, "faster for M <= 1024, >= 0.95 above"),
     ("addmm + relu", False, _dense_cell("relu"), "geomean >= 1.6, >= 98 % won, none under 0.9"),
