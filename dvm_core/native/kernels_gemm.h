@@ -113,6 +113,15 @@ struct Block {
       r += some;
     }
   }
+  // Few rows of float32 times columns that lie along k.
+  int64_t stripes_along() {
+    const auto* b = static_cast<const float*>(g.b) + k0;
+    int64_t j = 0;
+    for (; g.n - j >= kAlong; j += kAlong)
+      AlongTiles<kAlongRows>::of_rows[rows - 1](s.a(), b + j * g.b_col, g.b_col, k, g.c + row * g.ldc + j, g.ldc, g.add || k0 > 0);
+    return j;
+  }
+
   template <int Wide, int MaxRows>
   int64_t stripes(int64_t j) {
     for (; g.n - j >= Wide * kVf; j += Wide * kVf) stripe<false, Wide, MaxRows>(j, Wide * kVf);
@@ -122,6 +131,8 @@ struct Block {
   void run() {
     copy_a<Of>(s.a(), s.spare(), static_cast<const Item*>(g.a) + row * g.a_row + k0 * g.a_col, g.a_row, g.a_col, rows, k);
     int64_t j = 0;
+    if constexpr (sizeof(Item) == sizeof(float))
+      if (rows <= kAlongRows && !g.b_packed && g.b_row == 1 && g.b_col != 1) j = stripes_along();
     if (rows == 1) j = stripes<kOneWide, 1>(j);
     if (rows <= kPairRows) j = stripes<kPairWide, kPairRows>(j);
     if (rows <= kFewRows) j = stripes<kFewWide, kFewRows>(j);
