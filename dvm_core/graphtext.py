@@ -53,12 +53,13 @@ def line(code: Code, number: int, lowest_first: bool = False) -> str:
     """One instruction. lowest_first: dimensions from the lowest axis, with strides, as after codegen."""
     item = code.instructions[number]
     local = len(code.inputs) + number
-    operands = [_operand(code, operand, lowest_first) for operand in item.operands if operand >= 0]
+    operands = [value(code, operand, lowest_first) for operand in item.operands if operand >= 0]
     text = f"{tensor(local, item.shape, item.dtype, lowest_first)} = {_name(item)}({', '.join(operands)})"
     return f"{text} // stride={strides(item.shape)}" if lowest_first else text
 
 
-def _operand(code: Code, local: int, lowest_first: bool) -> str:
+def value(code: Code, local: int, lowest_first: bool = False) -> str:
+    """An input or result of a program: `%2[32,512]<float32>`."""
     count = len(code.inputs)
     source = code.inputs[local] if local < count else code.instructions[local - count]
     return tensor(local, source.shape, source.dtype, lowest_first)

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _core
 from ..bf16 import convert_from_bf16, convert_to_bf16
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnsupportedError
 from . import builder_clone
 from .builder_kinds import kind_of
 from .builder_objects import NDObject, fail
@@ -96,6 +96,10 @@ class Hints(Rules):
     @staticmethod
     def set_vf_fusion(level: int = 1) -> None:
         """Elementwise chains are always one loop over a tile."""
+
+    def msprof(self, path: str = "", count: int = 1) -> None:
+        """A profiler of NPUs: raises UnsupportedError, which says what measures here."""
+        raise fail(UnsupportedError, "is a profiler of NPUs; k.perf() and dvm.stats() measure here", _core.user_place(), op="msprof")
 
     @staticmethod
     def set_cube_store_type(kind: Any = 0) -> None:

@@ -59,14 +59,23 @@ def fused(programs: Sequence[Any]) -> str:
         code = Code.of(program)
         for area in program.areas:
             title = {"cube": "vgraph.cube", "move": "vgraph.move"}.get(area.kind, "vgraph")
-            body = [f"  {graphtext.line(code, number, lowest_first=True)}" for number in area.instructions]
-            blocks.append([f"{title}(tile_num={area.tiles}) {{", *body, "}"])
+            blocks.append([f"{title}(tile_num={area.tiles}) {{", *(f"  {text}" for text in _area(code, area.instructions)), "}"])
     if len(blocks) == 1:
         return "\n".join(blocks[0]) + "\n"
     lines = ["vgraph.stages() {"]
     for number, block in enumerate(blocks):
         lines += [f"  // stage {number}", *(f"  {text}" for text in block)]
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _area(code: Code, numbers: Sequence[int]) -> list[str]:
+    # What it reads, what it computes, what is kept of that.
+    count = len(code.inputs)
+    made = {count + number for number in numbers}
+    read = dict.fromkeys(operand for number in numbers for operand in code.instructions[number].operands if operand >= 0)
+    loads = [f"{graphtext.value(code, local, lowest_first=True)} = Load()" for local in read if local not in made]
+    kept = [graphtext.value(code, local, lowest_first=True) for local in code.outputs if local in made]
+    return [*loads, *(graphtext.line(code, number, lowest_first=True) for number in numbers), *(f"{text} = Store({text})" for text in kept)]
 
 
 def das(programs: Sequence[Any]) -> str:

@@ -160,6 +160,11 @@ def test_arrays_that_begin_at_odd_addresses():
     np.testing.assert_array_equal(out, np.arange(33) + 1)
 
 
+def test_a_profiler_of_npus_says_what_measures_here():
+    with pytest.raises(dvm.UnsupportedError, match=r"k.perf\(\) and dvm.stats\(\) measure here"):
+        dvm.Kernel("vector").msprof("out", 3)
+
+
 def test_perf_gives_least_most_and_mean():
     t = Tester("vector")
     t.store(t.exp(t.load(np.ones((9, 9), np.float32))))
