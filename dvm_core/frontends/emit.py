@@ -16,7 +16,7 @@ CLASS = {code: letter for _, code, letter, *_ in _core.OPS}
 
 F32, F16, BF16, F64, BOOL, I8, U8, I32, I64 = 1, 2, 3, 4, 5, 6, 7, 8, 9  # native/types.h
 FLOATS = frozenset((F32, F16, BF16, F64))
-COMPUTED = frozenset((F32, F64, BOOL, I8, U8, I32, I64))  # dtypes this version has kernels for
+HALVES = frozenset((F16, BF16))
 
 _BOOL = frozenset(code for _, code, _, _, rule, _ in _core.OPS if rule == "bool")
 _SELECT = CODE["SELECT"]

@@ -154,7 +154,7 @@ def known(c: Any, tensor: Tensor) -> int:
     address = tensor.data_ptr()
     if address in c.own:
         return c.own[address]
-    return c.input(tensor, address, opaque=True) if tensor.dtype in compat.DTYPE_OF else -1
+    return c.input(tensor, address) if tensor.dtype in compat.DTYPE_OF else -1
 
 
 def _register(c: Any, tensor: Any, call: int, name: str) -> int:
@@ -163,7 +163,7 @@ def _register(c: Any, tensor: Any, call: int, name: str) -> int:
     dtype = compat.DTYPE_OF.get(tensor.dtype, 0)
     if not dtype and compat.is_complex(tensor):
         c.refuse(f"{name} gives a {tensor.dtype} tensor; gradients do not go through complex numbers in a captured function")
-    return c.input(tensor, tensor.data_ptr(), call, needs=dtype in FLOATS, opaque=True) if dtype else -1
+    return c.input(tensor, tensor.data_ptr(), call, needs=dtype in FLOATS) if dtype else -1
 
 
 def _flows(c: Any, value: int) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _core
 from . import vjp_rules
-from .emit import CLASS, CODE, COMPUTED, FLOATS, Emitter, result_dtype
+from .emit import CLASS, CODE, FLOATS, Emitter, result_dtype
 from .plan import ForeignStep, Immediate, Plan, arrange
 from .tape import DETACHED, Foreign, Group, Input, Step, Tape
 from .vjp_rules import CONCAT, CONSTANT, GROUPS, RULES, Node
@@ -149,13 +149,7 @@ def derive(tape: Tape, outputs: Sequence[int], leaves: Sequence[int], in_memory:
 
     def accumulate(value: int, g: int) -> None:
         g = e.reduce_to(g, e.shape(value))
-        if value not in gradient:
-            gradient[value] = g
-        elif dtypes[value] in COMPUTED:
-            gradient[value] = e.add(gradient[value], g)
-        else:
-            e.foreign(ForeignStep(-1, (gradient[value], g), (0,)))
-            gradient[value] = e.input(e.shape(value), dtypes[value])
+        gradient[value] = e.add(gradient[value], g) if value in gradient else g
 
     seeds = [e.input(tape.shape(output), dtypes[output]) for output in outputs]
     for output, seed in zip(outputs, seeds, strict=True):

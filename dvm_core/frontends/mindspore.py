@@ -33,8 +33,8 @@ from . import (  # noqa: F401  (some only fill the table)
     mindspore_windows,
 )
 from . import mindspore_compat as compat
-from .emit import COMPUTED, F32, FLOATS, is_view
-from .lowering import LOWER, Unlowerable, Whole
+from .emit import BOOL, F32, FLOATS, is_view
+from .lowering import LOWER, Typed, Unlowerable, Whole
 from .names import line_of
 from .notices import notice
 from .tape import DETACHED, Input, Tape
@@ -47,13 +47,14 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
 
     front_end = "mindspore"
 
-    def __init__(self, function: str, step: int, gradients: bool, arguments: frozenset[int] = frozenset(), tracing: bool = False) -> None:
+    def __init__(self, function: str, step: int, gradients: bool, arguments: dict[int, Tensor] | None = None,
+                 tracing: bool = False) -> None:
         graph = _core.Graph(function)
         graph.step = step
         captures.Capture.__init__(self, graph, function, step)
         Tape.__init__(self, graph)
         self.gradients = gradients  # a backward program is wanted
-        self.arguments = arguments  # addresses of the call's arguments: inputs that are no parameters
+        self.arguments = arguments or {}  # address -> argument of the call: inputs that are no parameters
         self.tracing = tracing  # to be replayed: tensors never become immediates
         self.untraceable = ""  # why it cannot be replayed
         self.origins: dict[int, tuple[int, Tensor]] = {}  # when tracing: value id -> address and tensor of an input
@@ -130,6 +131,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         if x.__class__ is not Tensor and not isinstance(x, Tensor):
             if x.__class__ is float:
                 return x
+            if x.__class__ is bool:
+                return Typed(x, BOOL)
             if isinstance(x, int) and not -_EXACT <= x <= _EXACT:
                 raise Unlowerable(str(x))
             return Whole(x)
@@ -139,15 +142,13 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
             return found
         constant = not self.tracing and address not in self.foreign_results and not (self.gradients and compat.needs_grad(x))
         if constant and x.shape == ():
-            number = x._item()
-            if number.__class__ is float:
-                return number
-            if -_EXACT <= number <= _EXACT:
-                return Whole(number)
+            number, dtype = x._item(), compat.DTYPE_OF.get(x.dtype, 0)
+            if dtype and (number.__class__ is float or -_EXACT <= number <= _EXACT):
+                return Typed(number, dtype)
         return self.value(x)
 
-    def input(self, tensor: Tensor, address: int, foreign: int = -1, needs: bool | None = None, opaque: bool = False) -> int:
-        """The value of a tensor that was not made by this capture. opaque: also of a dtype no instruction computes with."""
+    def input(self, tensor: Tensor, address: int, foreign: int = -1, needs: bool | None = None) -> int:
+        """The value of a tensor that was not made by this capture."""
         if not address:
             tensor.asnumpy()  # a parameter whose initializer has not run
             address = tensor.data_ptr()
@@ -155,11 +156,14 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         dtype = compat.DTYPE_OF.get(tensor.dtype, 0)
         strides = None if tensor.is_contiguous() else tuple(tensor.stride())
         key = (address, shape, dtype, strides)
-        if dtype not in COMPUTED and not (opaque and dtype):
+        if not dtype:
             raise Unlowerable(str(tensor.dtype))
         known = self.inputs.get(key)
         if known is not None:
             return known
+        argument = self.arguments.get(address)
+        if argument is not None and foreign < 0 and argument.shape == shape and argument.dtype is tensor.dtype:
+            tensor = argument  # what arrives in a dispatch may be another object of it, which wants no gradient
         if needs is None:
             needs = self.gradients and dtype in FLOATS and compat.needs_grad(tensor)
         cls = "parameter" if needs and address not in self.arguments and foreign < 0 else ""
@@ -167,7 +171,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.inputs[key] = value
         if self.tracing:
             self.origins[value] = (address, tensor)
-        if strides is None and dtype in COMPUTED:
+        if strides is None:
             self.recent[address] = (value, shape, tensor.dtype)
         if foreign >= 0:
             self.foreign_results[address] = value
@@ -208,7 +212,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         if self.detaching and self.gradients and graph.dtype(value) in FLOATS:
             self.aliases.add(copied := self.copy(value))
             value = self.group(DETACHED, copied, (value,))
-        array = _core.empty(graph.shape(value), graph.dtype(value))
+        array = compat.empty(graph.shape(value), graph.dtype(value))
         result = compat.from_numpy(array)
         address = result._data_ptr()
         self.own[address] = value
@@ -220,7 +224,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         address = tensor.data_ptr()
         del self.own[address]
         self.held.append(self.filled.pop(address)[1])
-        return self.input(tensor, address, call, needs, opaque=True)
+        return self.input(tensor, address, call, needs)
 
     def find(self, tensor: Any) -> int | None:
         if not isinstance(tensor, Tensor):
@@ -400,5 +404,34 @@ def _no_grad(change: int) -> None:
         top.detaching = max(0, top.detaching + change)
 
 
+def _operands(given: list) -> list:
+    # MindSpore dispatches a primitive if one of its tensors was made in Python; those that came from ops before the capture were not.
+    top = current()
+    if top is None:
+        return given
+    tensors = _tensors_in(given)
+    if not tensors or any(tensor.__class__ is not Tensor or tensor._data_ptr() in top.own for tensor in tensors):
+        return given
+    top.place = _core.user_place()
+    try:
+        return [_made_here(top, x) for x in given]
+    except Unlowerable:
+        return given
+
+
+def _tensors_in(values: Any) -> list[Tensor]:
+    return [t for x in values for t in ([x] if isinstance(x, Tensor) else _tensors_in(x) if isinstance(x, (tuple, list)) else ())]
+
+
+def _made_here(top: MsCapture, x: Any) -> Any:
+    # The same value as a tensor made in Python. Its gradient goes to the tensor given: that is the one the value is known by.
+    if isinstance(x, (tuple, list)):
+        return type(x)([_made_here(top, item) for item in x])
+    if not isinstance(x, Tensor):
+        return x
+    value = top.value(x)
+    return Tensor(x) if x.shape and x.is_contiguous() else top.tensor(top.copy(value))
+
+
 compat.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _cell_call, _function_call,
-                     _tensor_hook, _no_grad)
+                     _tensor_hook, _no_grad, _operands)

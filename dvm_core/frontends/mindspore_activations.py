@@ -23,12 +23,12 @@ def _gelu_tanh(c: Any, x: int) -> int:
     return c.group("gelu_tanh", c.mul(c.mul(x, 0.5), c.add(t, 1.0)), (x,), (GELU_K, GELU_M), (t,))
 
 
-@lowers("GeLU")
+@lowers("GeLU", once=True)
 def _gelu(c: Any, x: Any) -> int:
     return _gelu_tanh(c, c.value(x))
 
 
-@lowers("GeluExt")
+@lowers("GeluExt", once=True)
 def _gelu_ext(c: Any, x: Any, approximate: Any = 0) -> int:
     value = c.value(x)
     if approximate in (1, "tanh"):
@@ -36,7 +36,7 @@ def _gelu_ext(c: Any, x: Any, approximate: Any = 0) -> int:
     return c.mul(c.mul(value, 0.5), c.add(c.erf(c.mul(value, math.sqrt(0.5))), 1.0))
 
 
-@lowers("SiLU")
+@lowers("SiLU", once=True)
 def _silu(c: Any, x: Any) -> int:
     value = c.value(x)
     return c.mul(value, c.sigmoid(value))
@@ -58,7 +58,7 @@ def _leaky_relu(c: Any, x: Any, slope: float = 0.01) -> int:
     return c.select(c.greater(value, 0.0), value, c.mul(value, float(slope)))
 
 
-@lowers("Elu", "EluExt")
+@lowers("Elu", "EluExt", once=True)
 def _elu(c: Any, x: Any, alpha: float = 1.0) -> int:
     value = c.value(x)
     below = c.mul(c.expm1(c.minimum(value, 0.0)), float(alpha))
@@ -71,12 +71,12 @@ def softplus(c: Any, value: int) -> int:
     return c.group("softplus", soft, (value,))  # the chain's own rules are wrong at 0, where both parts have a kink
 
 
-@lowers("Softplus")
+@lowers("Softplus", once=True)
 def _softplus_op(c: Any, x: Any) -> int:
     return softplus(c, c.value(x))
 
 
-@lowers("SoftplusExt")
+@lowers("SoftplusExt", once=True)
 def _softplus_ext(c: Any, x: Any, beta: float = 1, threshold: float = 20) -> int:
     value = c.value(x)
     scaled = value if beta == 1 else c.mul(value, float(beta))
@@ -93,41 +93,41 @@ def _prelu(c: Any, x: Any, slope: Any) -> int:
     return c.select(c.greater(value, 0.0), value, c.mul(value, factor))
 
 
-@lowers("Mish", "MishExt")
+@lowers("Mish", "MishExt", once=True)
 def _mish(c: Any, x: Any) -> int:
     value = c.value(x)
     return c.mul(value, c.tanh(softplus(c, value)))
 
 
-@lowers("HSigmoid")
+@lowers("HSigmoid", once=True)
 def _hsigmoid(c: Any, x: Any) -> int:
     return c.mul(c.minimum(c.maximum(0.0, c.add(c.value(x), 3.0)), 6.0), 1 / 6)
 
 
-@lowers("HSwish")
+@lowers("HSwish", once=True)
 def _hswish(c: Any, x: Any) -> int:
     return c.mul(c.value(x), _hsigmoid(c, x))
 
 
-@lowers("SeLU", "SeLUExt")
+@lowers("SeLU", "SeLUExt", once=True)
 def _selu(c: Any, x: Any) -> int:
     return c.mul(_elu(c, x, 1.6732632423543772), 1.0507009873554805)
 
 
-@lowers("CeLU")
+@lowers("CeLU", once=True)
 def _celu(c: Any, x: Any, alpha: float = 1.0) -> int:
     value = c.value(x)
     below = c.mul(c.expm1(c.mul(c.minimum(value, 0.0), 1 / alpha)), float(alpha))
     return c.select(c.greater(value, 0.0), value, below)
 
 
-@lowers("Softsign")
+@lowers("Softsign", once=True)
 def _softsign(c: Any, x: Any) -> int:
     value = c.value(x)
     return c.div(value, c.add(c.abs(value), 1.0))
 
 
-@lowers("SoftShrink")
+@lowers("SoftShrink", once=True)
 def _soft_shrink(c: Any, x: Any, limit: float = 0.5) -> int:
     value = c.value(x)
     return c.add(c.maximum(c.sub(value, float(limit)), 0.0), c.minimum(c.add(value, float(limit)), 0.0))
@@ -139,7 +139,7 @@ def _hard_shrink(c: Any, x: Any, limit: float = 0.5) -> int:
     return c.select(c.greater(c.abs(value), float(limit)), value, c.full(0.0, (), c.dtype(value)))
 
 
-@lowers("FastGeLU")
+@lowers("FastGeLU", once=True)
 def _fast_gelu(c: Any, x: Any) -> int:
     value = c.value(x)
     return c.mul(value, c.sigmoid(c.mul(value, 1.702)))
@@ -160,13 +160,13 @@ def _halves(c: Any, x: Any, axis: int) -> tuple[int, int]:
     return part(c, value, axis, 0, half), part(c, value, axis, half, half)
 
 
-@lowers("GLU")
+@lowers("GLU", once=True)
 def _glu(c: Any, x: Any, axis: Any = None) -> int:
     a, b = _halves(c, x, getattr(c.primitive, "axis", -1) if axis is None else axis)
     return c.mul(a, c.sigmoid(b))
 
 
-@lowers("Swiglu")
+@lowers("Swiglu", once=True)
 def _swiglu(c: Any, x: Any, axis: int = -1) -> int:
     a, b = _halves(c, x, axis)
     return c.mul(c.mul(a, c.sigmoid(a)), b)

@@ -11,9 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import mindspore as ms
+import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
+from .. import _core
 from ..errors import UnsupportedError
+from .emit import BF16
 from .notices import notice
 
 TESTED = "2.10"
@@ -151,6 +154,17 @@ DTYPE_OF: dict[Any, int] = {ms.float32: 1, ms.float16: 2, ms.bfloat16: 3, ms.flo
                             ms.int64: 9}
 
 
+def _bfloat16() -> Any:
+    from mindspore.common.np_dtype import bfloat16
+
+    return np.dtype(bfloat16)
+
+
+BFLOAT16: Any = _optional("np_dtype.bfloat16 (bfloat16 tensors)", _bfloat16)  # MindSpore's own NumPy dtype
+if BFLOAT16 is None:
+    del DTYPE_OF[ms.bfloat16]
+
+
 def _type_ids() -> dict[int, int]:
     from mindspore._c_expression import typing
 
@@ -160,14 +174,15 @@ def _type_ids() -> dict[int, int]:
 TYPE_ID: dict[int, int] = _required("typing.type_to_type_id", _type_ids)  # MindSpore's number of a dtype in op arguments -> our code
 
 
+def empty(shape: tuple[int, ...], dtype: int) -> np.ndarray:
+    """Memory for a tensor of a dtype of ours, contents undefined."""
+    array = _core.empty(shape, dtype)
+    return array.view(BFLOAT16) if dtype == BF16 else array
+
+
 def needs_grad(tensor: Tensor) -> bool:
     """Whether the tensor is one gradients are wanted for (a parameter, an input of a function under grad, a result of such)."""
     return tensor._requires_grad
-
-
-def add(a: Any, b: Any) -> Tensor:
-    """MindSpore's own sum of two tensors."""
-    return a + b
 
 
 def is_complex(tensor: Tensor) -> bool:
@@ -205,13 +220,14 @@ _READERS = ("asnumpy", "_item", "tolist", "get_bytes", "__str__", "__repr__", "_
 def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., Any], setitem: Callable[..., bool],
                   jit_call: Callable[[Any, tuple, dict], Any], cell_call: Callable[[Any, Any, tuple, dict], Any],
                   function_call: Callable[[Any, tuple, dict], Any], tensor_hook: Callable[[Tensor], None],
-                  no_grad: Callable[[int], None]) -> None:
+                  no_grad: Callable[[int], None], operands: Callable[[list], list]) -> None:
     """Puts the front end in the way of what MindSpore does not dispatch. Outside a capture each hook costs a call.
 
     before_read(tensor): before its values are read. getitem(tensor, index, original), setitem(tensor, index, value) -> handled.
     jit_call(executor, args, kwargs): instead of a ms.jit function. cell_call(original, cell, args, kwargs): instead of a cell with a
     gradient or backward hooks of its own. function_call(class, args, kwargs): instead of an autograd function. Each gives NotImplemented
     for MindSpore's own way. tensor_hook(tensor): before a hook is put on a tensor's gradient. no_grad(1 or -1): one is entered or left.
+    operands(list) -> the operands a primitive is called with.
     """
     for name in _READERS:
         _hook_reader(name, before_read)
@@ -222,6 +238,7 @@ def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., 
     _hook_functions(function_call)
     _hook_reader("register_hook", tensor_hook)
     _hook_no_grad(no_grad)
+    _hook_primitives(operands)
 
 
 def _hook_reader(name: str, before_read: Callable[[Tensor], None]) -> None:
@@ -336,3 +353,39 @@ def _hook_no_grad(no_grad: Callable[[int], None]) -> None:
         return original_exit(self, *error)
 
     context.__enter__, context.__exit__ = enter, leave
+
+
+def _hook_primitives(operands: Callable[[list], list]) -> None:
+    # A primitive whose tensors were all made by MindSpore's C++ (as results of its ops are) is not dispatched.
+    def get() -> Any:
+        from mindspore.ops.auto_generate import gen_ops_prim, pyboost_inner_prim
+
+        return gen_ops_prim, pyboost_inner_prim
+
+    modules = _optional("gen_ops_prim, pyboost_inner_prim (primitives on results of MindSpore's own ops)", get)
+    if modules is None:
+        return
+
+    def hooked_function(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(primitive: Any, given: list, *rest: Any) -> Any:
+            return original(primitive, operands(given), *rest)
+
+        return call
+
+    def hooked_method(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, *given: Any) -> Any:
+            return original(self, *operands(list(given)))
+
+        return call
+
+    functions, classes = modules
+    for name, original in list(vars(functions).items()):
+        if name.startswith("pyboost_") and not _changes_operands(name):
+            setattr(functions, name, hooked_function(original))
+    for name, kind in vars(classes).items():
+        if name.startswith("_Pyboost") and not _changes_operands(name):
+            kind.__call__ = hooked_method(kind.__call__)
+
+
+def _changes_operands(name: str) -> bool:
+    return "inplace" in name.lower() or "assign" in name.lower()

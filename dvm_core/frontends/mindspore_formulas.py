@@ -140,12 +140,12 @@ def _variance(c: Any, x: Any, axes: Any, correction: Any, keepdims: bool) -> tup
     return c.div(total, float(max(count - int(correction), 0))), mean if keepdims else c.reshape(mean, flat)
 
 
-@lowers("Var")
+@lowers("Var", once=True)
 def _var(c: Any, x: Any, axes: Any = None, correction: int = 1, keepdims: bool = False) -> int:
     return _variance(c, x, axes, correction, keepdims)[0]
 
 
-@lowers("Std")
+@lowers("Std", once=True)
 def _std(c: Any, x: Any, axes: Any = None, correction: int = 1, keepdims: bool = False) -> int:
     return c.sqrt(_variance(c, x, axes, correction, keepdims)[0])
 
@@ -185,7 +185,7 @@ def _vector_norm(c: Any, x: Any, order: float = 2, axes: Any = None, keepdims: b
     return c.pow(c.sum(c.pow(size, float(order)), axes, keepdims), 1 / order)
 
 
-@lowers("LpNormV2")
+@lowers("LpNormV2", once=True)
 def _lp_norm(c: Any, x: Any, order: float = 2, axes: Any = None, keepdims: bool = False, epsilon: float = 1e-12) -> int:
     if epsilon > 1e-12:
         raise Unlowerable

@@ -46,7 +46,9 @@ def run(function: Callable[..., Any], name: str, step: int, check: Check | None,
 
     recorded(capture, result, backward): told before the call is executed, in order to trace it.
     """
-    capture = MsCapture(name, step, compat.grad_enabled(), _addresses((args, kwargs)), recorded is not None)
+    arguments: dict[int, Tensor] = {}
+    _collect((args, kwargs), arguments)
+    capture = MsCapture(name, step, compat.grad_enabled(), arguments, recorded is not None)
     with capture:
         try:
             result = function(*args, **kwargs)
@@ -88,12 +90,6 @@ def _frame_of(error: BaseException, function: Callable[..., Any]) -> tuple[str, 
         if frame.f_code is code:
             found = (frame.f_code.co_filename, line)
     return found
-
-
-def _addresses(values: Any) -> frozenset[int]:
-    found: dict[int, Tensor] = {}
-    _collect(values, found)
-    return frozenset(found)
 
 
 def _collect(value: Any, found: dict[int, Tensor]) -> None:
@@ -180,7 +176,7 @@ class State:
         given = []
         for value, seed in zip(self.backward.outputs, seeds, strict=True):
             if seed is None:
-                array = _core.empty(graph.shape(value), graph.dtype(value))
+                array = compat.empty(graph.shape(value), graph.dtype(value))
                 array.fill(0)
                 seed = compat.from_numpy(array)
             given.append(seed)
@@ -196,15 +192,12 @@ class State:
         if value < 0 or value in self.given:
             return self.given.get(value)
         graph = self.capture.graph
-        return compat.from_numpy(_core.empty(graph.shape(value), graph.dtype(value)))
+        return compat.from_numpy(compat.empty(graph.shape(value), graph.dtype(value)))
 
     def _run_foreign(self, step: ForeignStep) -> None:
         graph = self.capture.graph
         arriving = self._write([value for value in step.keep if value < graph.size() and not graph.in_memory(value)], step.gradients)
-        if step.call < 0:
-            results = [compat.add(*arriving)]
-        else:
-            results = self.capture.calls[step.call].gradients(step, arriving)
+        results = self.capture.calls[step.call].gradients(step, arriving)
         compat.synchronize()
         for tensor in results:
             self._add_input(tensor)

@@ -71,7 +71,7 @@ def _addmm(c: Any, base: Any, a: Any, b: Any, beta: float = 1, alpha: float = 1)
 
 # ---- softmax and losses --------------------------------------------------------------------------------------------------------------
 
-@lowers("Softmax")
+@lowers("Softmax", once=True)
 def _softmax(c: Any, x: Any, axes: Any = -1, *_: Any) -> int:
     value = c.value(x)
     axes = normal_axes(axes, len(c.shape(value)))
@@ -86,13 +86,13 @@ def log_softmax(c: Any, value: int, axes: tuple[int, ...]) -> int:
     return c.group("log_softmax", c.sub(shifted, total), (value,), axes)
 
 
-@lowers("LogSoftmax", "LogSoftmaxExt")
+@lowers("LogSoftmax", "LogSoftmaxExt", once=True)
 def _log_softmax(c: Any, x: Any, axis: Any = -1, dtype: Any = None) -> int:
     value = c.floating(c.value(x))
     return log_softmax(c, value, normal_axes(axis, len(c.shape(value))))
 
 
-@lowers("LogSumExp")
+@lowers("LogSumExp", once=True)
 def _log_sum_exp(c: Any, x: Any, axes: Any, keepdims: bool = False) -> int:
     value = c.floating(c.value(x))
     axes = normal_axes(axes, len(c.shape(value)))
@@ -109,7 +109,7 @@ def picked(c: Any, scores: int, labels: int) -> tuple[int, int]:
     return mask, c.sum(c.select(mask, scores, c.full(0.0, (), c.dtype(scores))), (-1,), True)
 
 
-@lowers("SparseSoftmaxCrossEntropyWithLogits")
+@lowers("SparseSoftmaxCrossEntropyWithLogits", once=True)
 def _sparse_cross_entropy(c: Any, logits: Any, labels: Any) -> int:
     scores, index = c.value(logits), c.value(labels)
     if getattr(c.primitive, "is_grad", False) or len(c.shape(scores)) != 2:
@@ -119,7 +119,7 @@ def _sparse_cross_entropy(c: Any, logits: Any, labels: Any) -> int:
     return c.neg(c.mean(log_likelihood, (0, 1)))
 
 
-@lowers("SoftmaxCrossEntropyWithLogits")
+@lowers("SoftmaxCrossEntropyWithLogits", once=True)
 def _cross_entropy_rows(c: Any, logits: Any, labels: Any) -> tuple[int, int]:
     # Per row: -sum(labels * log_softmax); the second result is the gradient MindSpore computes along with it.
     scores, wanted = c.value(logits), c.value(labels)
@@ -129,7 +129,7 @@ def _cross_entropy_rows(c: Any, logits: Any, labels: Any) -> tuple[int, int]:
     return loss, c.sub(c.exp(logs), wanted)
 
 
-@lowers("NLLLoss")
+@lowers("NLLLoss", once=True)
 def _nll_loss(c: Any, scores: Any, labels: Any, weight: Any, reduction: Any = "mean", ignore_index: int = -100, *_: Any) -> Any:
     value, index, weights = c.value(scores), c.value(labels), c.value(weight)
     if len(c.shape(value)) != 2:
@@ -146,7 +146,7 @@ def _nll_loss(c: Any, scores: Any, labels: Any, weight: Any, reduction: Any = "m
     return (c.div(summed, total) if reduction in ("mean", 1) else summed), total
 
 
-@lowers("BCEWithLogitsLoss")
+@lowers("BCEWithLogitsLoss", once=True)
 def _bce_with_logits(c: Any, logits: Any, target: Any, weight: Any = None, positive: Any = None, reduction: Any = 1) -> int:
     x, y = c.value(logits), c.value(target)
     # (1 - y) x + q softplus(-x), q = 1 + (p - 1) y
@@ -167,13 +167,13 @@ def _reduced(c: Any, loss: int, reduction: Any) -> int:
     return c.mean(loss, axes) if reduction in (1, "mean") else c.sum(loss, axes)
 
 
-@lowers("MSELossExt")
+@lowers("MSELossExt", once=True)
 def _mse_loss(c: Any, a: Any, b: Any, reduction: Any = 1) -> int:
     difference = c.sub(*unify(c, c.value(a), c.value(b)))
     return _reduced(c, c.mul(difference, difference), reduction)
 
 
-@lowers("L1LossExt")
+@lowers("L1LossExt", once=True)
 def _l1_loss(c: Any, a: Any, b: Any, reduction: Any = 1) -> int:
     return _reduced(c, c.abs(c.sub(*unify(c, c.value(a), c.value(b)))), reduction)
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from . import mindspore_compat as compat
 from .lowering import Unlowerable, lowers, normal_axis
 
 
@@ -24,7 +25,7 @@ def _normalize(c: Any, value: int, scale: int, shift: int, axes: tuple[int, ...]
     return c.group("layer_norm", result, (value, scale, shift), axes, (normal, inverse)), mean, variance, inverse
 
 
-@lowers("LayerNorm")
+@lowers("LayerNorm", once=True)
 def _layer_norm(c: Any, x: Any, scale: Any, shift: Any, begin: int = 1, begin_params: int = 1, epsilon: float = 1e-7) -> tuple[int, ...]:
     value = c.value(x)
     rank = len(c.shape(value))
@@ -34,7 +35,7 @@ def _layer_norm(c: Any, x: Any, scale: Any, shift: Any, begin: int = 1, begin_pa
     return _normalize(c, value, c.value(scale), c.value(shift), axes, float(epsilon))[:3]
 
 
-@lowers("LayerNormExt")
+@lowers("LayerNormExt", once=True)
 def _layer_norm_ext(c: Any, x: Any, normal_shape: Sequence[int], scale: Any = None, shift: Any = None,
                     epsilon: float = 1e-5) -> tuple[int, ...]:
     value = c.value(x)
@@ -45,7 +46,7 @@ def _layer_norm_ext(c: Any, x: Any, normal_shape: Sequence[int], scale: Any = No
     return result, mean, inverse
 
 
-@lowers("RmsNorm")
+@lowers("RmsNorm", once=True)
 def _rms_norm(c: Any, x: Any, scale: Any, epsilon: float = 1e-6) -> tuple[int, int]:
     value, factor = c.value(x), c.value(scale)
     rank, inner = len(c.shape(value)), len(c.shape(factor))
@@ -81,11 +82,12 @@ def _batch_norm(c: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any
     for running, new in ((mean, found[0]), (variance, unbiased)):
         if running is not None:
             new = c.group("detached", c.copy(new), (new,))
-            c.replace(running, c.add(c.mul(c.value(running), 1 - momentum), c.mul(new, momentum)), "BatchNorm")
+            moved = c.add(c.mul(c.value(running), 1 - momentum), c.mul(new, momentum))
+            c.replace(running, c.cast(moved, compat.DTYPE_OF[running.dtype]), "BatchNorm")
     return result, found[0], found[1], found[2]
 
 
-@lowers("BatchNorm")
+@lowers("BatchNorm", once=True)
 def _batch_norm_op(c: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any, training: bool = False, epsilon: float = 1e-5,
                    momentum: float = 0.1, data_format: Any = 0) -> tuple[int, ...]:
     if data_format not in (0, "NCHW") or len(c.shape(c.value(x))) < 2:
@@ -94,7 +96,7 @@ def _batch_norm_op(c: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: 
     return result, centre, spread, centre, inverse
 
 
-@lowers("BatchNormExt")
+@lowers("BatchNormExt", once=True)
 def _batch_norm_ext(c: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any, training: bool = False, momentum: float = 0.1,
                     epsilon: float = 1e-5) -> tuple[int, ...]:
     if len(c.shape(c.value(x))) < 2:
@@ -103,7 +105,7 @@ def _batch_norm_ext(c: Any, x: Any, scale: Any, shift: Any, mean: Any, variance:
     return result, centre, inverse
 
 
-@lowers("GroupNorm")
+@lowers("GroupNorm", once=True)
 def _group_norm(c: Any, x: Any, groups: int, scale: Any = None, shift: Any = None, epsilon: float = 1e-5) -> tuple[int, int, int]:
     value = c.value(x)
     shape = c.shape(value)

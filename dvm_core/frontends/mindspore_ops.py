@@ -9,14 +9,14 @@ import math
 from typing import Any
 
 from . import mindspore_compat as compat
-from .emit import BOOL, CODE, COMPUTED, F32, FLOATS, I32, I64
-from .lowering import LOWER, Lowering, Unlowerable, Whole, given_dtype, lowers, normal_axes, normal_axis, unify
+from .emit import BOOL, CODE, F32, FLOATS, I32, I64
+from .lowering import LOWER, Lowering, Unlowerable, given_dtype, is_whole, lowers, normal_axes, normal_axis, unify
 
 # ---- elementwise ---------------------------------------------------------------------------------------------------------------------
 
 def _binary(opcode: int) -> Lowering:
     def lower(c: Any, a: Any, b: Any) -> int:
-        a, b = unify(c, c.operand(a), c.operand(b))
+        a, b = unify(c, c.operand(a), c.operand(b), weak=opcode == CODE["MUL"])
         return c.binary(opcode, a, b)
     return lower
 
@@ -26,6 +26,8 @@ def _scaled(opcode: int) -> Lowering:  # a + alpha * b
         a, b = unify(c, c.operand(a), c.operand(b))
         if alpha != 1:
             b = b * alpha if isinstance(b, float) else c.mul(b, float(alpha))
+        if opcode == CODE["SUB"] and any(x.__class__ is int and c.dtype(x) == BOOL for x in (a, b)):
+            raise Unlowerable
         return c.binary(opcode, a, b)
     return lower
 
@@ -77,13 +79,15 @@ def _minimum(c: Any, a: Any, b: Any) -> int:
 
 @lowers("Div", "Divs", "RealDiv")
 def _div(c: Any, a: Any, b: Any) -> int:
-    a, b = unify(c, c.operand(a), c.operand(b))
+    a, b = unify(c, c.operand(a), c.operand(b), weak=True)
     return c.div(*(x if isinstance(x, float) else c.floating(x) for x in (a, b)))
 
 
-@lowers("FloorDiv", "FloorDivScalar")
+@lowers("FloorDiv", "FloorDivScalar", once=True)
 def _floor_div(c: Any, a: Any, b: Any) -> int:
     a, b = unify(c, c.operand(a), c.operand(b))
+    if any(x.__class__ is int and c.dtype(x) == BOOL for x in (a, b)):
+        raise Unlowerable
     quotient = c.div(a, b)  # integers: already rounded down
     return c.floor(quotient) if c.dtype(quotient) in FLOATS else quotient
 
@@ -297,7 +301,7 @@ LOWER.update({"OnesLike": _like(1.0), "ZerosLike": _like(0.0), "OnesLikeExt": _l
 @lowers("Range")
 def _range(c: Any, start: Any, end: Any, step: Any, *_: Any) -> int:
     bounds = [c.operand(x) for x in (start, end, step)]
-    if any(x.__class__ is not Whole for x in bounds) or not bounds[2]:
+    if not all(map(is_whole, bounds)) or not bounds[2]:
         raise Unlowerable
     first, last, by = map(int, bounds)
     dtype = compat.DTYPE_OF.get(start.dtype, 0) if hasattr(start, "dtype") else I64
@@ -315,7 +319,7 @@ def _one_hot(c: Any, index: Any, depth: int, on: Any, off: Any, axis: int = -1) 
     if not isinstance(depth, int) or depth < 0:
         raise Unlowerable
     dtype = compat.DTYPE_OF.get(on.dtype, 0)
-    if dtype not in COMPUTED:
+    if not dtype:
         raise Unlowerable
     result = c.one_hot(value, depth, dtype, float(c.operand(on)), float(c.operand(off)))
     if axis in (-1, rank):

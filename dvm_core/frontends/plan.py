@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .. import _core
-from .emit import CODE, COMPUTED, is_view
+from .emit import CODE, is_view
 from .tape import Input, Step
 from .vjp_rules import CHEAP
 
@@ -16,7 +16,7 @@ COPY = CODE["COPY"]
 class ForeignStep(NamedTuple):
     """In a plan: the framework computes a foreign call's gradient. Its results become the graph's next inputs."""
 
-    call: int  # index into the tape's foreign calls; -1: the sum of the gradients, of a dtype we do not compute with
+    call: int  # index into the tape's foreign calls
     gradients: tuple[int, ...]  # of each result, -1 where none arrives
     wanted: tuple[int, ...]  # indices of the operands whose gradients it must give, in that order
     keep: tuple[int, ...] = ()  # values computed before it that are read after it
@@ -104,8 +104,6 @@ class _Writer:
     def fresh(self, g: int) -> int:
         """A gradient as a value that can be written to memory of its own: computed by a step, and given out once."""
         at = self.resolve(g)
-        if self.builder.dtype(g) not in COMPUTED:
-            return at  # always an input: the framework's own tensor is handed on
         if at not in self.writable:
             self.plan.steps.append((COPY, (at,), (), None, 0, (), self.builder.place))
             self.count += 1

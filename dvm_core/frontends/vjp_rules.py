@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .emit import CODE, I64, Emitter
+from .emit import CODE, F32, HALVES, I64, Emitter
 from .windows import transposed
 
 
@@ -81,6 +81,12 @@ def _expand(e: Emitter, g: int, n: Node) -> int:
 
 def _extent(e: Emitter, n: Node) -> int:
     return max(1, math.prod(e.shape(n.a)[axis] for axis in n.attrs[1:]))  # of nothing: there is no element to give a share to
+
+
+def _share(e: Emitter, g: int, n: Node) -> int:
+    # In float32 for halves, which hold neither every extent nor one over it.
+    dtype = e.dtype(g)
+    return e.cast(e.mul(e.cast(g, F32 if dtype in HALVES else dtype), 1 / _extent(e, n)), dtype)
 
 
 def _extreme(e: Emitter, g: int, n: Node) -> int:
@@ -176,7 +182,7 @@ _TABLE: dict[str, Rule] = {
     "CAST": (lambda e, g, n: e.cast(g, e.dtype(n.a)),),
     "SELECT": (None, lambda e, g, n: _where(e, n.a, g), lambda e, g, n: _where_not(e, n.a, g)),
     "SUM": (lambda e, g, n: e.broadcast(_expand(e, g, n), e.shape(n.a)),),
-    "MEAN": (lambda e, g, n: e.broadcast(_expand(e, e.mul(g, 1 / _extent(e, n)), n), e.shape(n.a)),),
+    "MEAN": (lambda e, g, n: e.broadcast(_expand(e, _share(e, g, n), n), e.shape(n.a)),),
     "MAX": (_extreme,),
     "MIN": (_extreme,),
     "PROD": (_product,),

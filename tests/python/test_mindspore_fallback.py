@@ -66,12 +66,6 @@ def test_one_notice_with_op_and_line_however_often_it_runs() -> None:
         assert "ops.erfinv" in file.readlines()[only["line"] - 1]
 
 
-def test_float16_goes_to_mindspore_and_back() -> None:
-    result, (found,) = gradient(lambda a: (a.astype(ms.float16) * 2).astype(ms.float32) + a, A)
-    np.testing.assert_allclose(result, A * 3, rtol=1e-3)
-    np.testing.assert_allclose(found, 3 * weights(A.shape), rtol=1e-3)
-
-
 def test_convolution_network_trains_like_mindspores_own() -> None:
     images = Tensor(np.random.default_rng(0).normal(size=(4, 1, 8, 8)).astype(np.float32))
     wanted = Tensor(np.array([0, 1, 2, 1], np.int32))
