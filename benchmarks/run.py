@@ -22,6 +22,7 @@ import attention
 import calls
 import decoder
 import digits
+import networks
 import ops
 import products
 import vectors
@@ -61,7 +62,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few seconds in all: to see that it runs, not to judge by")
     parser.add_argument("--only", default="", metavar="TEXT",
-                        help="only groups whose name has TEXT: calls, vectors, products, attention, decoder, step, ops, attached")
+                        help="only groups whose name has TEXT: calls, vectors, products, attention, networks, decoder, step, ops, attached")
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     options = parser.parse_args()
     seconds = 0.5 if options.quick else 5.0
@@ -72,6 +73,7 @@ def main() -> int:
         "vectors": lambda: vectors.sweeps(options.quick),
         "products": lambda: products.sweeps(options.quick),
         "attention": lambda: attention.sweeps(options.quick),
+        "networks": lambda: networks.sweeps(options.quick),
         "decoder": lambda: decoder.rows(1 if options.quick else 3),
         "step": lambda: digits.training_step(seconds * 2),
         "ops": lambda: ops.rows(seconds),

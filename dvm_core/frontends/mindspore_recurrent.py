@@ -22,13 +22,14 @@ def _lstm(c: Any, x: Any, h: Any, cell: Any, weights: Any) -> tuple[int, ...]:
     flat = c.reshape(flat, (c.shape(flat)[0],))
     of_input = c.reshape(part(c, flat, 0, 0, gates * inputs), (gates, inputs))
     of_state = c.reshape(part(c, flat, 0, gates * inputs, gates * hidden), (gates, hidden))
+    of_state = c.copy(c.transpose(of_state, (1, 0)))  # turned once, not in every step
     drive = c.matmul(c.reshape(value, (time * batch, inputs)), of_input, False, True)  # all steps at once
     if attrs["has_bias"]:
         drive = c.add(drive, part(c, flat, 0, gates * (inputs + hidden), gates))
     state, memory = (c.reshape(c.value(v), (batch, hidden)) for v in (h, cell))
     states = []
     for t in range(time):
-        at = c.add(c.matmul(state, of_state, False, True), part(c, drive, 0, t * batch, batch))
+        at = c.add(c.matmul(state, of_state), part(c, drive, 0, t * batch, batch))
         i, f, g, o = (part(c, at, 1, k * hidden, hidden) for k in range(4))
         memory = c.add(c.mul(c.sigmoid(f), memory), c.mul(c.sigmoid(i), c.tanh(g)))
         state = c.mul(c.sigmoid(o), c.tanh(memory))

@@ -105,15 +105,6 @@ def _tile(c: Any, a: Any, repeats: Sequence[int]) -> int:
     return c.reshape(repeated, tuple(n * extent for n, extent in zip(repeats, shape, strict=True)))
 
 
-@lowers("ReverseV2")
-def _reverse(c: Any, a: Any, axes: Sequence[int]) -> int:
-    value = c.value(a)
-    shape = c.shape(value)
-    turned = {normal_axis(axis, len(shape)) for axis in axes}
-    pairs = tuple(v for i, extent in enumerate(shape) for v in ((extent - 1, -1) if i in turned and extent else (0, 1)))
-    return c.slice(value, pairs, shape)
-
-
 # ---- joining and cutting -------------------------------------------------------------------------------------------------------------
 
 @lowers("Concat")
