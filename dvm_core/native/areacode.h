@@ -69,6 +69,7 @@ struct Product {
   int64_t ub = -1;                        // UB memory of multiply_column
   int64_t wide = -1;                       // UB memory of float32 sums that are not complete yet (halves)
   bool chained() const { return a.slot < 0; }
+  bool narrows = false;  // chained: over the columns a mask shows
 };
 
 // The convolution of a cube area: c[m,n] of batch (image, group) = a[m,k] @ the window matrix of b[k,n]; for the gradient of the weight,
@@ -118,6 +119,7 @@ struct AreaCode {
   };
   std::vector<Constant> constants;
   std::vector<Join> joins;
+  bool narrows = false;   // tiles shrink to the columns a mask shows
   std::vector<Product> products;
   std::vector<Convolution> convolutions;
   std::vector<HookCode> hooks;

@@ -14,6 +14,7 @@ struct Run {
   Stats* stats = nullptr;    // [hook][unit]
   int64_t units = 0;
   Coverage* coverage = nullptr;  // simulated devices: what has been written of each result
+  mutable int infinite = 0;  // a product of the tile has NaN or Inf in B: no column may be left out
   uint64_t number = 0;       // no two runs in the process have the same
 
   uint8_t* workspace(int64_t offset) const { return static_cast<uint8_t*>(io.workspace) + offset; }
@@ -26,6 +27,7 @@ struct Core {
   int64_t row = 0, col = 0, rows = 0, cols = 0, full = 0;
   int64_t unit = 0, group = 0, block = 0;
   bool first_of_block = false;
+  bool whole = false;        // the tile has all its columns, whatever a mask hides
 
   void* pointer(uint32_t operand) const { return operand & kGlobal ? at[operand & (kGlobal - 1)] : ub + int64_t(operand) * kUbUnit; }
   int64_t count(Span s) const { return s == Span::kFull ? full : s == Span::kRow ? rows : s == Span::kCols ? cols : 1; }
@@ -58,6 +60,7 @@ inline void enter_tile(Core& c, int64_t row, int64_t rows, int64_t col, int64_t 
   c.col = col;
   c.cols = cols;
   c.full = rows * cols;
+  c.whole = false;
   const std::vector<GlobalSlot>& slots = c.run.area.slots;
   for (size_t s = 0; s < slots.size(); ++s) c.at[s] = static_cast<uint8_t*>(c.run.base[s]) + row * slots[s].row_step + col * slots[s].col_step;
 }

@@ -97,7 +97,8 @@ std::string line_of(const AreaCode& area, const uint64_t* w) {
   if (name.binary) text += ", " + operand_text(operand_b(w[1]));
   if (name.select) text += ", " + operand_text(operand_b(w[1])) + ", " + operand_text(operand_a(w[2]));
   if (name.join) text += " // join(" + std::to_string(operand_b(w[1])) + ") into g" + std::to_string(area.joins[operand_b(w[1])].result);
-  if (name.hook) text += " // hook(" + std::to_string(operand_b(w[1])) + ")";
+  if (id == Tile::kNarrow) text += " // hides(" + std::to_string(operand_b(w[1])) + ")";
+  else if (name.hook && id != Tile::kTail) text += " // hook(" + std::to_string(operand_b(w[1])) + ")";
   if (const char* relation = comparison(id); *relation) text += std::string(" // cmp_type(") + relation + ")";
   return text;
 }

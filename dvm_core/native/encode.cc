@@ -37,6 +37,7 @@ AreaCode Encoder::run() {
   out_.space = space_.geometry;
   count_loads();
   external_register_.assign(space_.externals.size(), -1);
+  find_mask(first_ref);
   for (size_t n = 0; n < area_.instrs.size(); ++n) lower(area_.instrs[n], refs_.data() + first_ref[n]);
   if (in_.log) {
     in_.log->add("Tile", tiling_text(area_index_, out_));
@@ -51,6 +52,10 @@ AreaCode Encoder::run() {
   };
   for (Product& p : out_.products) {
     reserve(&p.ub, plan_product(&p, out_.space));
+    if (out_.narrows && p.chained()) {
+      p.narrows = true;
+      p.packs_before = false;  // its inner extent is another in every tile
+    }
     if (p.from != p.dtype && p.k > kSumBlock) reserve(&p.wide, out_.space.tile_rows * (p.chained() ? p.n : out_.space.tile_cols) * item_size(p.dtype));
   }
   for (Convolution& v : out_.convolutions) {
@@ -206,7 +211,7 @@ int32_t Encoder::result_register(int i, Span span) {
 }
 
 // Whether a tile of a contiguous value is one run of memory.
-bool Encoder::is_run(Span span) const { return span != Span::kFull || !out_.space.narrow(); }
+bool Encoder::is_run(Span span) const { return span != Span::kFull || !(out_.space.narrow() || out_.narrows); }
 
 bool Encoder::used_in_place(const External& e) const {
   if (!e.contiguous) return false;

@@ -35,6 +35,7 @@ class Encoder {
   int32_t constant_slot(double value, DType dtype);
   int32_t add_register(Span span, DType dtype, int32_t slot = -1);
   int32_t result_register(int i, Span span);
+  void find_mask(const std::vector<size_t>& first_ref);
   bool is_run(Span span) const;
   bool used_in_place(const External& e) const;
   int32_t external(int32_t index, int32_t instr, int32_t into = -1);

@@ -8,6 +8,7 @@
 #include "elements.h"
 #include "join.h"
 #include "memory.h"
+#include "narrow.h"
 #include "pool.h"
 #include "product.h"
 
@@ -80,6 +81,12 @@ void do_store_view(Core& c, const uint64_t* w) {
   const int item = item_size(DType(head_dtype(*w)));
   const int64_t stride = c.run.area.space.cols * item;
   c.run.k.copy_out(c.pointer(head_dst(*w)), c.pointer(operand_a(w[1])), c.rows, c.cols, stride, item, item);
+  if (c.run.area.narrows) {  // the last column tells what the hidden ones hold
+    const auto* from = static_cast<const uint8_t*>(c.pointer(operand_a(w[1])));
+    auto* to = static_cast<uint8_t*>(c.pointer(head_dst(*w)));
+    for (int64_t r = 0; r < c.rows; ++r)
+      c.run.k.fill(to + r * stride + c.cols * item, from + ((r + 1) * c.cols - 1) * item, c.run.area.space.cols - c.cols, item);
+  }
   if (c.run.coverage) c.run.coverage->mark(head_dst(*w) & (kGlobal - 1), c.pointer(head_dst(*w)), c.rows, c.cols * item, stride);
 }
 
@@ -114,6 +121,8 @@ constexpr Handler handler_of(Tile id, Handler by_layout) {
     case Tile::kProdX: return do_reduce;
     case Tile::kLoadView: return do_load_view;
     case Tile::kStoreView: return do_store_view;
+    case Tile::kNarrow: return do_narrow;
+    case Tile::kTail: return do_tail;
     case Tile::kLoad:
     case Tile::kStore: return do_copy_run;
     case Tile::kBroadcastX: return do_broadcast_x;

@@ -99,6 +99,8 @@ namespace dvm {
   X(0x84, BroadcastS, "BroadcastS", unary, "d[:, :] = a")                                                                          \
   X(0x85, Load, "load", unary, "d = a, a run of memory copied into the UB (simulated devices)")                                    \
   X(0x86, Store, "store", unary, "global slot d = a, a run of the UB copied to memory (simulated devices)")                        \
+  X(0x88, Narrow, "narrow", hook, "the tile shrinks to the columns that mask a shows, and one; b: the value that hides")           \
+  X(0x89, Tail, "tail", hook, "whole tile anew if the columns left out of a are not 0")                                            \
   X(0x90, SumXJoin, "SumX_join", join, "partial sums of a long row, joined after the tiles; b: number of the join")                \
   X(0x91, MaxXJoin, "MaxX_join", join, "the same for max")                                                                         \
   X(0x92, MinXJoin, "MinX_join", join, "the same for min")                                                                         \

@@ -15,6 +15,8 @@ inline constexpr int64_t kSumBlock = 512;
 
 // Columns a long row is reduced by. Kernels, tiles and the joining of partial results agree on it: bits depend on it.
 inline constexpr int64_t kReduceBlock = 4096;
+// A block of so many columns or more is added in more lanes than a shorter one; beyond that, identities at its end change nothing.
+inline constexpr int64_t kReduceWide = 256;
 
 // Statistics of one run of elements; merged with stats_merge. Only finite values count for min, max, mean and m2 (sum of squared
 // deviations); histogram is over log2|x| in 32 bins: bin 0 holds |x| < 2^-24, bin 31 holds |x| >= 2^6.

@@ -292,7 +292,7 @@ void reduce_short_rows(T* out, const T* x, int64_t rows, int64_t cols) {
 template <class T>
 inline constexpr int kUnits = Lanes<T>::kParts >= 8 ? 1 : smaller(4, 8 / Lanes<T>::kParts);
 // Blocks of so many columns or more have four sets of lanes: one row alone has independent chains then.
-inline constexpr int64_t kWide = 256;
+inline constexpr int64_t kWide = kReduceWide;
 
 template <class F, class T>
 T reduce_long_row(const T* row, int64_t cols) {

@@ -141,6 +141,7 @@ void Encoder::lower_reduction(int i, const Ref& a, int32_t dst) {
   const bool mean = in.op == Op::kMEAN, halves = dtype != in.dtype;
   if (!kernels().reduce_row[int(op)][int(dtype)] || (mean && !can_divide(dtype))) no_kernel(in, in.dtype);
   int32_t y = mean || halves ? add_register(Span::kRow, dtype) : dst;
+  if (out_.narrows && op == Op::kSUM) emit({.id = Tile::kTail, .span = Span::kFull, .dtype = dtype, .a = x, .number = 0, .instr = i});
   emit({.id = static_cast<Tile>(op), .span = Span::kRow, .dtype = dtype, .dst = y, .a = x, .instr = i});
   if (mean) {
     const int32_t count = add_register(Span::kOne, dtype, constant_slot(static_cast<double>(out_.space.cols), dtype));
@@ -195,6 +196,7 @@ void Encoder::lower_chained(int i, const Ref& a) {
   const Product& p = next_product();
   out_.cost_ns += kMultiplyAddNs * static_cast<double>(p.batches * p.m) * static_cast<double>(p.n * p.k);
   const int32_t x = widen(ref(a, i), Span::kFull, i);
+  if (out_.narrows) emit({.id = Tile::kTail, .span = Span::kFull, .dtype = p.dtype, .a = x, .number = 0, .instr = i});
   GlobalSlot s = root_slot(code_.value_of(i));
   s.dtype = code_.instrs[i].dtype;
   s.written = true;

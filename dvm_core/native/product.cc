@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "encode.h"
+#include "narrow.h"
 #include "pool.h"
 
 namespace dvm {
@@ -11,17 +12,6 @@ namespace {
 
 // Reading B where it lies costs a few percent more than reading panels; packing it costs what some twelve rows of the product do.
 constexpr int64_t kRowsInPlace = 512;
-
-// Matrix number `number` of B.
-const uint8_t* matrix_of_b(const Run& run, const Product& p, int64_t number) {
-  int64_t offset = 0;
-  for (auto axis = p.axes.rbegin(); axis != p.axes.rend(); ++axis) {
-    if (!axis->b_matrix) continue;
-    offset += number % axis->extent * axis->b;
-    number /= axis->extent;
-  }
-  return static_cast<const uint8_t*>(run.base[p.b.slot]) + offset * item_size(p.from);
-}
 
 bool has_panels(const Product& p) { return p.dtype == DType::kF32; }
 
@@ -46,6 +36,16 @@ void multiply_column(Core& c, const Product& p, const void* column, const float*
 }
 
 }  // namespace
+
+const uint8_t* matrix_of_b(const Run& run, const Product& p, int64_t number) {
+  int64_t offset = 0;
+  for (auto axis = p.axes.rbegin(); axis != p.axes.rend(); ++axis) {
+    if (!axis->b_matrix) continue;
+    offset += number % axis->extent * axis->b;
+    number /= axis->extent;
+  }
+  return static_cast<const uint8_t*>(run.base[p.b.slot]) + offset * item_size(p.from);
+}
 
 Product make_product(const ProgramCode& code, const Resolved& resolved, int i) {
   const Instr& in = code.instrs[static_cast<size_t>(i)];
@@ -94,6 +94,7 @@ int64_t plan_product(Product* p, const Geometry& g) {
 }
 
 void prepare_product(const Run& run, const Product& p) {
+  if (p.narrows) check_finite(run, p);
   if (!p.packs_before) return;
   constexpr int64_t kPanels = 4 * 32;  // columns packed by one unit
   const int64_t pieces = (p.n + kPanels - 1) / kPanels;
@@ -151,7 +152,10 @@ void do_matmul(Core& c, const uint64_t* w) {
         std::swap(g.a_col, g.b_row);
         g.ldc = some;
       }
+      const bool narrow = p.narrows && c.cols < p.k;
+      if (narrow) g.k = c.cols;
       c.run.k.gemm(g);
+      if (narrow) settle_zeros(c, p, g);
     }
     dst += some * dst_row * item;
     r += some;

@@ -13,6 +13,9 @@ int64_t plan_product(Product* p, const Geometry& g);
 // Before the tiles: B packed, if that was decided.
 void prepare_product(const Run& run, const Product& p);
 
+// Matrix number `number` of B.
+const uint8_t* matrix_of_b(const Run& run, const Product& p, int64_t number);
+
 void do_matmul(Core& c, const uint64_t* w);
 
 }  // namespace dvm

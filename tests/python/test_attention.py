@@ -12,7 +12,7 @@ F32 = np.dtype(np.float32)
 HALVES = ("float16", "bfloat16")
 
 
-def attention(batch, m, n, d, e, dtype="float32", masked=False, seed=0):
+def attention(batch, m, n, d, e, dtype="float32", masked=False, fill=-np.inf, seed=0):
     """softmax(q k^T / sqrt(d), causal if masked) v; q [m, d], k [n, d], v [n, e]. Returns program, arrays, result and steps of interest."""
     random = np.random.default_rng(seed)
     p = Program()
@@ -25,8 +25,8 @@ def attention(batch, m, n, d, e, dtype="float32", masked=False, seed=0):
     x = p.op("MUL", p.op("MATMUL", q, k, attrs=(0, 1)), -1, imms=(d**-0.5,))
     shape = (*batch, m, n)
     if masked:
-        fill = p.op("FULL", shape=shape, dtype=CODE[dtype], imms=(-np.inf,))
-        x = p.op("SELECT", p.op("BROADCAST", mask, shape=shape), x, fill)
+        hidden = p.op("FULL", shape=shape, dtype=CODE[dtype], imms=(fill,))
+        x = p.op("SELECT", p.op("BROADCAST", mask, shape=shape), x, hidden)
     axis = len(shape) - 1
     exp = p.op("EXP", p.op("SUB", x, p.op("MAX", x, attrs=(1, axis))))
     probabilities = p.op("DIV", exp, p.op("SUM", exp, attrs=(1, axis)))
@@ -123,3 +123,42 @@ def test_rows_that_see_nothing_are_nan():
     want = unfused(p, [out]).array(out)
     assert same_bits(run(p, [out])[0].array(out), want)
     assert np.isnan(want[4]).all() and np.isfinite(np.delete(want, 4, 0)).all()
+
+
+@pytest.mark.parametrize("m, n", [(256, 256), (300, 300), (511, 513), (700, 700), (90, 1100), (60, 4300), (40, 4360), (30, 8300)])
+@pytest.mark.parametrize("fill", [-np.inf, -1e9])
+def test_columns_a_mask_hides_are_left_out_without_a_trace(m, n, fill):
+    p, arrays, seen, probabilities, out = attention((2,) if m > 200 else (), m, n, 8, 8, masked=True, fill=fill)
+    made = run(p, [out])[1][-1].program
+    assert "narrow.bool" in made.tile_text(0)
+    stepped = unfused(p, [probabilities, out])
+    assert same_bits(run(p, [out])[0].array(out), stepped.array(out))
+    kept = run(p, [probabilities, out])[0]
+    assert same_bits(kept.array(probabilities), stepped.array(probabilities)) and same_bits(kept.array(out), stepped.array(out))
+    random = np.random.default_rng(n)  # any mask, not only a causal one; some rows see nothing
+    seen[:] = (random.random((m, n)) < 0.01) & (np.arange(n) < random.integers(0, n, (m, 1)))
+    seen[m // 3] = False
+    assert same_bits(run(p, [out])[0].array(out), unfused(p, [out]).array(out))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_never_left_out(value):
+    p, arrays, _, _, out = attention((2,), 400, 400, 8, 8, masked=True)
+    arrays[2][1, 390, 3] = value
+    arrays[0][0, 5, 2] = value
+    for i, a in enumerate(arrays):
+        p.inputs[i + 1] = a
+    assert same_bits(run(p, [out])[0].array(out), unfused(p, [out]).array(out))
+
+
+def test_a_sum_of_minus_zero_becomes_what_it_is_over_all_columns():
+    p, arrays, _, _, out = attention((), 400, 400, 8, 8, masked=True)
+    arrays[2][:60] = -1e-45  # times a probability below one half: -0
+    arrays[2][60:] = -1.0  # -0 as well, where the mask hides it
+    arrays[2][256:, ::2] = 0.0  # left out by the first tile: +0
+    for i, a in enumerate(arrays):
+        p.inputs[i + 1] = a
+    want = unfused(p, [out]).array(out)
+    zeros = want[10:50][want[10:50] == 0]
+    assert np.signbit(zeros).any() and not np.signbit(zeros).all()
+    assert same_bits(run(p, [out])[0].array(out), want)
