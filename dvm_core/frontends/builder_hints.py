@@ -64,6 +64,8 @@ class Hints(Rules):
         self._is_store(store, "set_load_bind")
         if load.op != "Load" or load.dtype_ is not store.dtype_:
             raise fail(ArgumentError, f"takes a load of {store.dtype_}, got {load!r}", _core.user_place(), op="set_load_bind")
+        if load.id < store.id:
+            raise fail(ArgumentError, "the load must be declared after the store it reads", _core.user_place(), op="set_load_bind")
         load.op, load.operands, load.attrs, load.dims = "Copy", (store.operands[0],), {}, None
 
     def clear_store_memory(self, store: NDObject) -> None:

@@ -86,6 +86,19 @@ def test_a_split_where_the_writer_wants_it():
     t.run_check()
 
 
+def test_loads_that_cannot_be_bound_to_a_store():
+    t = Tester("vector:spec,priv1")
+    early = t.load([3], "float32")
+    kept = t.store(t.exp(early))
+    for load, text in (
+        (early, "must be declared after the store"),
+        (t.load([3], "int32"), "takes a load of float32"),
+        (kept, "takes a load"),
+    ):
+        with pytest.raises(dvm.ArgumentError, match=text):
+            t.set_load_bind(load, kept)
+
+
 def test_a_split_in_a_decorated_kernel_is_no_argument():
     @dvm.kernel(ktype="spec")
     def kernel(k):
