@@ -109,7 +109,7 @@ struct Block {
       const int64_t ldc = here ? kWidth : g.ldc;
       Tiles<typename Of::Math, Edge, Wide, MaxRows>::of_rows[some - 1](s.a() + r * kScratchRow, b, steps_of<Of>(k), c, ldc, add, cols);
       if constexpr (sizeof(Item) == 2)
-        for (int64_t i = 0; round && i < some; ++i) Of::narrow(static_cast<Item*>(g.half) + (row + r + i) * g.half_row + j, c + i * ldc, cols);
+        for (int64_t i = 0; round && i < some; ++i) Of::narrow(static_cast<Item*>(g.half) + (row + r + i) * g.half_row + j, c + i * ldc, Edge ? cols : kWidth);
       r += some;
     }
   }

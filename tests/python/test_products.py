@@ -1,0 +1,66 @@
+"""Matrix products through the VM: operands that change between calls, and layouts, dtypes and batches that must not change a bit."""
+import numpy as np
+import pytest
+
+import dvm_core as dvm
+from dvm_core import _core
+
+RNG = np.random.default_rng(3)
+product = dvm.jit(lambda a, b: a @ b, mode="graph")
+linear = dvm.jit(lambda a, w: a.matmul(w, transpose_b=True), mode="graph")
+dense = dvm.jit(lambda a, b, c: (a @ b + c).relu(), mode="graph")
+
+
+@pytest.fixture(autouse=True)
+def default_threads():
+    yield
+    _core.set_threads(0)
+
+
+def small_integers(*shape):
+    """Their products are exact in any order."""
+    return RNG.integers(-8, 9, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 20, 700])
+def test_a_weight_changed_behind_our_back_is_seen(rows):
+    x, w = small_integers(rows, 70), small_integers(70, 90)
+    a, b = dvm.tensor(x), dvm.tensor(w)
+    for step in range(3):
+        w[step] += 1
+        w[:, 5 * step] *= -1
+        assert np.array_equal(product(a, b).numpy(), x @ w)
+        assert np.array_equal((a @ b).numpy(), x @ w)
+
+
+def test_a_transposed_weight_changed_behind_our_back_is_seen():
+    x, w = small_integers(2, 70), small_integers(90, 70)
+    a, t = dvm.tensor(x), dvm.tensor(w)
+    for step in range(3):
+        w[step] += 1
+        assert np.array_equal(linear(a, t).numpy(), x @ w.T)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(1, 40, 300), (2, 513, 65), (5, 600, 100), (6, 16, 33), (9, 33, 31), (600, 70, 90)], ids=str)
+def test_how_the_right_side_lies_and_the_number_of_workers_change_no_bit(shape, dtype):
+    m, k, n = shape
+    x, w = (RNG.standard_normal(s, dtype=np.float32) for s in ((m, k), (k, n)))
+    a, b, t = (dvm.tensor(v).astype(dtype) for v in (x, w, np.ascontiguousarray(w.T)))
+    _core.set_threads(1)
+    want = product(a, b).astype("float32").numpy()
+    reference = a.astype("float64").numpy() @ b.astype("float64").numpy()
+    eps = {"float32": 2.0**-23, "float16": 2.0**-11, "bfloat16": 2.0**-8}[dtype]
+    assert np.all(np.abs(want - reference) <= eps * np.abs(reference) + 1e-6 * k)
+    for threads in (1, 2, 3):
+        _core.set_threads(threads)
+        assert np.array_equal(linear(a, t).astype("float32").numpy(), want)
+        assert np.array_equal(product(a, b).astype("float32").numpy(), want)
+        bias = dvm.tensor(np.zeros(n, np.float32)).astype(dtype)
+        assert np.array_equal(dense(a, b, bias).astype("float32").numpy(), np.maximum(want, 0))
+
+
+@pytest.mark.parametrize("n", [1, 5, 40])
+def test_batches_broadcast_and_each_is_the_product_of_its_matrices(n):
+    x, w = small_integers(6, 1, 7, 9), small_integers(4, 9, n)
+    assert np.array_equal(product(dvm.tensor(x), dvm.tensor(w)).numpy(), x @ w)
