@@ -75,9 +75,9 @@ struct Log {
     const uint32_t u = bits_as<uint32_t>(choose(denormal, a * 0x1p23f, a));
     const int32_t e = int32_t(u - 0x3f3504f3u) >> 23;  // bits of sqrt(1/2)
     const float f = bits_as<float>(u - (uint32_t(e) << 23)) - 1.0f;
-    const float n = float(denormal ? e - 23 : e), square = f * f;
+    const float n = float(e - 23 * int32_t(denormal)), square = f * f;
     const float y = fused(n, kLn2High, f + fused(n, kLn2Low, fused(f * square, polynomial(c, f), -0.5f * square)));
-    const float special = a == 0.0f ? -__builtin_inff() : __builtin_nanf("");
+    const float special = choose(a == 0.0f, -__builtin_inff(), __builtin_nanf(""));
     return choose(a > 0.0f, choose(a == __builtin_inff(), a, y), special);
   }
   static DVM_INLINE double of(double a) { return __builtin_log(a); }
