@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "convolution.h"
 #include "elements.h"
@@ -186,12 +187,12 @@ void run_units(const Run& run, int64_t from, int64_t to, Sample* sample) {
   auto* scratch = static_cast<uint8_t*>(thread_scratch(ub_bytes + static_cast<int64_t>(slots * sizeof(void*))));
   Core c{run, scratch, reinterpret_cast<void**>(scratch + ub_bytes)};
   std::copy(run.base, run.base + slots, c.at);
-  // What the prologue made is still in this thread's UB if it took another piece of the same run before; products may use more memory.
-  thread_local uint64_t prologue_of = 0;
-  if (*area.prologue && (prologue_of != run.number || area.profile || !area.products.empty() || !area.convolutions.empty())) {
+  // What the prologue made is still in this thread's UB if the piece it took before was of the same run; products may use more memory.
+  thread_local uint64_t last_run = 0;
+  const bool again = std::exchange(last_run, run.number) == run.number && !area.profile && area.products.empty() && area.convolutions.empty();
+  if (*area.prologue && !again) {
     enter_tile(c, 0, g.tile_rows, 0, g.tile_cols);
     dispatch(c, area.prologue);
-    prologue_of = run.number;
   }
   if (area.profile) return run_pipes(c, from, to);
   for (int64_t unit = from; unit < to; ++unit) {

@@ -375,3 +375,14 @@ def test_torch_tensors_are_taken_where_they_are():
         dvm.tensor(torch.ones(2, requires_grad=True))
     with pytest.raises(RuntimeError, match="negative bit"):
         dvm.tensor(torch._neg_view(torch.ones(2)))
+
+
+def test_areas_side_by_side_do_not_use_each_others_repeated_rows():
+    # A worker takes pieces of both in turn: rows of gain and bias are repeated once before the tiles of the first area, none in the second.
+    function = dvm.jit(lambda x, gain, bias, y: (x * gain + bias, (y * 2 + 1).tanh()), mode="graph")
+    x, gain, bias, y = f32(4000, 100), f32(100), f32(100), f32(900, 333)
+    arrays = [dvm.tensor(a) for a in (x, gain, bias, y)]
+    for _ in range(40):
+        first, second = function(*arrays)
+        np.testing.assert_allclose(first.numpy(), x * gain + bias, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(second.numpy(), np.tanh(y * 2 + 1), rtol=1e-5, atol=1e-5)
