@@ -36,6 +36,9 @@ DVM_INLINE double polynomial(const double (&c)[N], double x) {
 // ln 2 in two parts; the first has 16 bits, so that its product with an exponent is exact.
 inline constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;
 
+// y, or a where that is NaN. Which of several NaNs a sum or a fused step hands on is up to the order the compiler gave its operands.
+DVM_INLINE float unless_nan(float a, float y) { return choose(a != a, a, y); }
+
 // 2**n for -126 <= n <= 127.
 DVM_INLINE float power_of_two(int32_t n) { return bits_as<float>((uint32_t(n) + 127u) << 23); }
 
@@ -61,7 +64,7 @@ struct Exp {
     const float p = 1.0f + fused(q.r * q.r, polynomial(c, q.r), q.r);
     // Two steps: 2**128 and 2**-149 are no floats, and only the last product rounds.
     const int32_t half = q.n >> 1;
-    return choose(a < -104.0f, 0.0f, p * power_of_two(half) * power_of_two(q.n - half));
+    return unless_nan(a, choose(a < -104.0f, 0.0f, p * power_of_two(half) * power_of_two(q.n - half)));
   }
   static DVM_INLINE double of(double a) { return __builtin_exp(a); }
 };
@@ -87,7 +90,7 @@ struct Log {
 struct Log1p {
   static DVM_INLINE float of(float a) {
     const float u = 1.0f + a, lost = a - (u - 1.0f);
-    const bool ends = (u == 0.0f) | (u == __builtin_inff());  // there `lost` is no number
+    const bool ends = !(u > 0.0f) | (u == __builtin_inff());  // there `lost` is no number, or the logarithm is none
     const float y = Log::of(u) + choose(ends, 0.0f, lost / u);
     return choose(a == 0.0f, a, y);  // -0 stays -0
   }
@@ -100,7 +103,7 @@ DVM_INLINE float exp_less_one(float x) {
   static constexpr float c[] = {0x1.fffffep-2f, 0x1.5554bp-3f, 0x1.555674p-5f, 0x1.122776p-7f, 0x1.6bec06p-10f};
   const Reduced q = reduce_by_ln2(x);
   const float scale = power_of_two(q.n);
-  return fused(scale, fused(q.r * q.r, polynomial(c, q.r), q.r), scale - 1.0f);
+  return unless_nan(x, fused(scale, fused(q.r * q.r, polynomial(c, q.r), q.r), scale - 1.0f));
 }
 
 struct Expm1 {

@@ -186,17 +186,11 @@ def test_usage_and_version():
     assert run("--version")[1] == f"dvm {dvm.__version__}\n"
 
 
-def test_import_is_fast_and_imports_no_framework():
-    text = (
-        "import sys, time; start = time.perf_counter(); import dvm_core; took = time.perf_counter() - start; "
-        "print(took, [m for m in ('numpy', 'mindspore', 'torch', 'debugpy') if m in sys.modules])"
-    )
-    best = 1.0
-    for _ in range(3):
-        took, modules = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split(" ", 1)
-        best = min(best, float(took))
-        assert modules.strip() == "[]"
-    assert best < 0.1, f"{best * 1e3:.0f} ms"
+def test_an_import_brings_in_no_framework_and_little_of_ours():
+    text = "import sys, dvm_core; print(*sorted(sys.modules))"
+    modules = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "mindspore", "torch", "debugpy", "asyncio"} & set(modules)
+    assert {name for name in modules if name.startswith("dvm_core")} == {"dvm_core", "dvm_core._core", "dvm_core.dtypes", "dvm_core.errors"}
 
 
 def test_without_a_native_build_the_doctor_still_starts(tmp_path):

@@ -82,6 +82,24 @@ SPECIAL = [  # op, argument, exact result
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("op", UNARY)
+def test_a_nan_has_the_same_bits_wherever_it_stands(op, dtype):
+    """Vector loop or tail, among NaNs of either sign and numbers that give one: bits must not depend on where a tile begins."""
+    bits = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    pattern = np.array([np.nan, 0.3, -1.7, np.nan, -np.inf, np.inf, 0.0], dtype)
+    pattern[3] = np.copysign(pattern[3], -1)
+    x = np.tile(pattern, 40)
+    results = [unary(level, op, x).view(bits).reshape(-1, pattern.size) for level in LEVELS]
+    for got in results:
+        assert (got == got[0]).all()
+    if dtype == np.float32:  # float64 functions are the C library's
+        assert all((got == results[0]).all() for got in results)
+    for level, got in zip(LEVELS, results, strict=True):
+        alone = np.concatenate([unary(level, op, pattern[i:i + 1]) for i in range(pattern.size)])
+        assert (alone.view(bits) == got[0]).all(), level
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_special_values(dtype):
     for level in LEVELS:
         for op, x, want in SPECIAL:
