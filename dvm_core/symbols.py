@@ -1,7 +1,8 @@
 """Which dimensions of a program are the same by the rules of its ops: `s0 = 128 to 160: %0[0], %3[1]`.
 
 Two dimensions share a symbol if every launch that passes the ops' checks gives them the same extent, or 1 where NumPy's broadcasting
-repeats it. What the rules leave open (reshaped, sliced, gathered, gradients of those) gets a symbol of its own; an extent of 1 gets none.
+repeats it. What the rules leave open (reshaped, sliced, padded, gathered, gradients of those, windows) gets a symbol of its own; an
+extent of 1 gets none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from .msbc.code import Code, Instruction
 from .msbc.layout import NAMES, OPS
 
 Dim = tuple[int, int]  # local value id, axis
+# data movement whose result has the shape of one operand: which
+_SHAPED_AS = {"CUMSUM": 0, "SORT": 0, "ARGSORT": 0, "SCATTER": 0, "SCATTER_ELEMENTS": 0, "GATHER_ELEMENTS": 1}
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def _equal(code: Code, number: int, item: Instruction) -> list[tuple[Dim, Dim]]:
         for operand, shape in zip(item.operands, shapes, strict=True):
             if operand >= 0:
                 broadcast(operand, shape, value, item.shape)
-    elif cls == "R":
+    elif cls == "R" or name in ("ARGMAX", "ARGMIN"):
         reduced = set(item.attrs[1:]) if len(item.attrs) > 1 else set(range(len(shapes[0])))
         left = [axis for axis in range(len(shapes[0])) if axis not in reduced]
         out = left if item.attrs[0] else range(len(left))
@@ -75,6 +78,8 @@ def _equal(code: Code, number: int, item: Instruction) -> list[tuple[Dim, Dim]]:
         pairs.append(((b, len(sb) - (2 if tb else 1)), (value, rank - 1)))
         for operand, shape in ((a, sa), (b, sb)):
             broadcast(operand, shape[:-2], value, item.shape[:-2])
+    elif name in _SHAPED_AS:
+        pairs += [((item.operands[_SHAPED_AS[name]], axis), (value, axis)) for axis in range(len(item.shape))]
     elif name == "TRANSPOSE":
         pairs += [((item.operands[0], axis), (value, to)) for to, axis in enumerate(item.attrs)]
     elif name == "CONCAT":

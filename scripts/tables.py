@@ -16,7 +16,7 @@ LAYOUTS = {"unary": "a", "binary": "a, b", "select": "a, b, c", "matmul": "produ
 
 
 def _plain(meaning: str) -> str:
-    return re.sub(r"\|(\w+)\|", r"abs \1", re.sub(r"\s{2,}", "; ", meaning))
+    return re.sub(r"\|(\w+)\|", r"abs \1", re.sub(r"\s{2,}", "; ", meaning)).replace("|", "\\|")
 
 
 def _markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

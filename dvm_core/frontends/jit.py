@@ -96,7 +96,7 @@ def _front_end(args: tuple, kwargs: dict) -> Call:
     if "array" in kinds and len(kinds) > 1:
         raise ArgumentError(f"the arguments of a captured function mix dvm.tensor and {', '.join(sorted(kinds - {'array'}))} tensors")
     if "torch" in kinds:
-        raise UnsupportedError('for PyTorch use torch.compile(model, backend="dvm"); @dvm.jit takes MindSpore tensors and dvm.tensor')
+        raise UnsupportedError("@dvm.jit takes MindSpore tensors and dvm.tensor arrays, no PyTorch tensors: pass dvm.tensor(x)")
     if "array" in kinds or ("mindspore" not in kinds and "mindspore" not in sys.modules):
         return _array
     return _mindspore

@@ -15,7 +15,8 @@ _LOOK_INSIDE = 2000  # objects a module walk visits at most; beyond that the gar
 
 
 class Live:
-    """The functions and classes of one file, as they are now. Made on the asking thread; the training thread is not stopped for it."""
+    """The functions and classes of one file, as they are now. Made on the asking thread; the training thread goes on, but
+    while the core lists the heap (`_core.functions_alive`, some 60 ms per million objects), where the walk from names is not enough."""
 
     def __init__(self, path: str) -> None:
         self.path = path

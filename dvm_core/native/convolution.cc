@@ -12,8 +12,8 @@
 namespace dvm {
 namespace {
 
-// A block of the window matrix; its rows are those that a product's sums are split by (see kernels_gemm.h).
-constexpr int64_t kRows = 512, kCols = 256;
+// A block of the window matrix; its rows are those that a product's sums are split by, or the bits would differ from MATMUL's.
+constexpr int64_t kRows = kSumBlock, kCols = 256;
 
 // Whether axes [first, 4) lie one element after the other.
 bool one_run(const Dims& shape, const Dims& strides, int first) {

@@ -1,7 +1,7 @@
 // The element kernels: one table of function pointers per SIMD level, chosen once at start-up (DVM_SIMD=baseline|avx2|avx512 forces one).
 // kernels_simd.cc is compiled once per level. A null entry means "this dtype is not supported by this op".
 // Bits: elementwise kernels never contract a*b+c; each op rounds to its dtype; reductions have one order that depends on the extent
-// alone and is the same at every level.
+// alone and is the same at every level. Only without FMA (baseline) do a float32 product or convolution differ: product and sum round apart.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +62,7 @@ struct PlaneRows {
   const int32_t *phases_y, *phases_x;
   int64_t count_y, count_x;
 };
-// c[m,n] (+)= a[m,k] @ b, k <= 512: row i of b begins at b + offsets[i]; a has contiguous rows.
+// c[m,n] (+)= a[m,k] @ b, k <= kSumBlock: row i of b begins at b + offsets[i]; a has contiguous rows.
 struct OffsetProduct {
   int64_t m, n, k;
   const float* a;

@@ -167,6 +167,17 @@ def test_turned_reduced_and_joined_dimensions():
     assert [s.dims for s in made(p, out).symbols()] == [((0, 0), (1, 1), (2, 1), (3, 1), (4, 0)), ((0, 1), (2, 0))]
 
 
+def test_sorted_summed_and_written_keep_their_dimensions():
+    p = Program()
+    x, at = p.input(array(4, 6)), p.input(np.zeros((3, 6), np.int64))
+    s = p.op("SORT", x, attrs=(0, 0))
+    c = p.op("CUMSUM", s, attrs=(1, 0, 0))
+    g = p.op("GATHER_ELEMENTS", c, at, attrs=(0,))
+    out = p.op("ARGMAX", g, attrs=(0, 1), dtype=CODE["int64"])
+    assert [s.dims for s in made(p, out).symbols()] == [
+        ((0, 0), (2, 0), (3, 0)), ((0, 1), (2, 1), (3, 1)), ((1, 0), (4, 0), (5, 0)), ((1, 1), (4, 1))]
+
+
 def test_equal_extents_alone_make_no_symbol():
     p = Program()
     x, y = p.input(array(6, 6)), p.input(array(6,))
