@@ -12,9 +12,11 @@ ALIGN = 128  # bytes; every place begins at a multiple
 _SIZE = {code: size for _, code, size in _core.DTYPES}
 _CLASS = {code: cls for _, code, cls, *_ in _core.OPS}
 _NAME = {code: name for name, code, *_ in _core.OPS}
-# Data movement: what is written from an immediate, and what is copied from operands.
-_FILLS = frozenset(("UNSLICE", "SCATTER_ADD", "ONE_HOT", "FULL", "IOTA"))
-_COPIES = frozenset(("COPY", "CONCAT", "UNSLICE", "GATHER", "SCATTER_ADD"))
+# Data movement: what is written from an immediate, what is copied as a whole, and the number of the operand that is then put into it.
+FILLS = frozenset(("UNSLICE", "SCATTER_ADD", "SCATTER_ADD_ELEMENTS", "PAD", "MAX_POOL2D_GRAD", "AVG_POOL2D_GRAD", "ONE_HOT", "FULL",
+                   "IOTA"))
+COPIES = frozenset(("COPY", "CONCAT", "GATHER", "GATHER_ELEMENTS", "SCATTER", "SCATTER_ELEMENTS"))
+PUTS = {"UNSLICE": 0, "SCATTER_ADD": 0, "SCATTER_ADD_ELEMENTS": 0, "PAD": 0, "SCATTER": 2, "SCATTER_ELEMENTS": 2}
 
 
 @dataclass(frozen=True)
@@ -130,11 +132,12 @@ def _bytes(dtype: int, shape: tuple[int, ...]) -> int:
 def _moves(item: Any, sizes: list[int], area: int, value: int, index: int, where: str) -> Iterator[Step]:
     # What an instruction writes without computing it: a constant, elements of its operands, a view that has to be in memory.
     name = _NAME[item.opcode]
-    if name in _FILLS:
+    if name in FILLS:
         yield Step("FILL", area, value, index, sizes[value], where)
-    if name in _COPIES or _CLASS[item.opcode] == "V":
-        # Of a result that is filled first, the operand's elements are copied into it.
-        yield Step("COPY", area, value, index, sizes[item.operands[0]] if name in _FILLS else sizes[value], where)
+    if name in COPIES or _CLASS[item.opcode] == "V":
+        yield Step("COPY", area, value, index, sizes[value], where)
+    if name in PUTS:
+        yield Step("COPY", area, value, index, sizes[item.operands[PUTS[name]]], where)
 
 
 def _alive(steps: list[Step]) -> Iterator[int]:

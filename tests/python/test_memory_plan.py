@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from random_programs import random_program
 
 import dvm_core as dvm
-from dvm_core.memory_plan import ALIGN, MemoryPlan
+from dvm_core.memory_plan import ALIGN, COPIES, FILLS, PUTS, MemoryPlan
 
 
 def plan_of(program) -> MemoryPlan:
@@ -74,6 +74,31 @@ def test_copies_fills_and_what_was_avoided_are_counted_in_bytes():
     assert told == [("COPY", both, 4800), ("FILL", wide, 30 * 39 * 4), ("COPY", wide, 2400)]
     assert (plan.copies, plan.copied_bytes, plan.copies_avoided, plan.avoided_bytes) == (2, 7200, 2, 4800)
     assert plan.result_bytes == 4800 + 30 * 39 * 4
+
+
+COMPUTED = {"MAX_POOL2D", "AVG_POOL2D", "CUMSUM", "ARGMAX", "ARGMIN", "SORT", "ARGSORT", "TOPK", "RANDOM"}
+
+
+def test_every_instruction_that_moves_data_has_its_steps():
+    moving = {name for name, _, cls, *_ in dvm._core.OPS if cls in "DN"}
+    assert moving == (FILLS | COPIES | PUTS.keys() | COMPUTED) - {"COPY"}
+    assert not COMPUTED & (FILLS | COPIES | PUTS.keys())
+
+
+def test_padding_and_writing_by_index_are_counted_in_bytes():
+    r = Recorder("plan_written")
+    x, at, new = r.input(np.ones((3, 4), np.float32)), r.input(np.zeros((2, 4), np.int64)), r.input(np.ones((2, 4), np.float32))
+    rows = r.input(np.zeros(2, np.int64))
+    padded = r.pad(x, attrs=(1, 0), imms=(2.0,), shape=(5, 6))
+    taken = r.gather_elements(x, at, attrs=(0,))
+    written = r.scatter(x, rows, new, attrs=(0,))
+    added = r.scatter_add_elements(new, at, attrs=(0,), shape=(3, 4))
+    elements = r.scatter_elements(x, at, new, attrs=(0,))
+    plan = plan_of(r.graph.flush((padded, taken, written, added, elements)).program)
+    told = {value: [(s.op, s.bytes) for s in plan.steps if s.op in ("COPY", "FILL") and s.value == value]
+            for value in (padded, taken, written, added, elements)}
+    assert told == {padded: [("FILL", 120), ("COPY", 48)], taken: [("COPY", 32)], written: [("COPY", 48), ("COPY", 32)],
+                    added: [("FILL", 48), ("COPY", 32)], elements: [("COPY", 48), ("COPY", 32)]}
 
 
 def test_an_operand_that_dies_gives_its_place():
