@@ -48,6 +48,8 @@ class CodeChunk {
   // Null: no room.
   const uint64_t* place(const std::vector<uint64_t>& words) {
     const size_t count = lines(words.size());
+    // Between n placed ones there are at most n + 1 free ranges, so that giving back never allocates.
+    if (free_.capacity() < placed_ + 2) free_.reserve(2 * (placed_ + 2));
     const auto at = std::find_if(free_.begin(), free_.end(), [count](const Range& r) { return r.count >= count; });
     if (at == free_.end()) return nullptr;
     uint64_t* to = words_ + at->first;
@@ -56,6 +58,7 @@ class CodeChunk {
     protect_pages(words_, bytes_, Protection::kRead);
     at->first += count;
     at->count -= count;
+    ++placed_;
     if (!at->count) free_.erase(at);
     return to;
   }
@@ -63,7 +66,8 @@ class CodeChunk {
   void give_back(const uint64_t* words, size_t count) {
     const Range r{static_cast<size_t>(words - words_), lines(count)};
     auto at = std::lower_bound(free_.begin(), free_.end(), r, [](const Range& a, const Range& b) { return a.first < b.first; });
-    at = free_.insert(at, r);
+    at = free_.insert(at, r);  // within the room place() has made
+    --placed_;
     if (const auto next = at + 1; next != free_.end() && at->first + at->count == next->first) {
       at->count += next->count;
       free_.erase(next);
@@ -81,7 +85,7 @@ class CodeChunk {
   };
   char* base_;
   uint64_t* words_;
-  size_t bytes_, mapped_;
+  size_t bytes_, mapped_, placed_ = 0;
   std::vector<Range> free_;  // by address
 };
 

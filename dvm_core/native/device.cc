@@ -120,8 +120,8 @@ void finish_copy(const Profile& profile, const CopyPtr& copy, bool in) {
   const std::string what = "a copy of " + std::to_string(copy->bytes) + " bytes " + (in ? "to " : "from ") + profile.name;
   switch (copy->event.wait(limit)) {
     case Event::kDone: return;
-    case Event::kFailed: throw UserError(what + " failed; nothing has been changed, the call can be made again");
-    case Event::kPending: throw UserError(what + " was not done after " + std::to_string(limit) + " ms; nothing has been changed, the call can be made again");
+    case Event::kFailed: throw UserError(what + " failed; the call can be made again");
+    case Event::kPending: throw UserError(what + " was not done after " + std::to_string(limit) + " ms; the call can be made again");
   }
 }
 

@@ -17,15 +17,16 @@ uint32_t name_number(const std::string& name) {
   return numbers->try_emplace(name, static_cast<uint32_t>(numbers->size())).first->second;
 }
 
-// Elements an instruction touches; a matmul's multiplications.
-int64_t work_of(const Instr& instr, const std::vector<OperandType>& operands) {
-  const int64_t result = instr.shape.size();
+// Elements an instruction touches; a matmul's multiplications. In floating point: views may have more of them than memory has bytes.
+double work_of(const Instr& instr, const std::vector<OperandType>& operands) {
+  const auto result = static_cast<double>(instr.shape.size());
   if (operands.empty() || !operands[0].shape) return result;
   const Dims& a = *operands[0].shape;
-  if (instr.op == Op::kMATMUL) return result * a[a.rank - (instr.attrs[0] ? 2 : 1)];
-  if (instr.op == Op::kCONV2D) return result * std::max<int64_t>(1, operands[1].shape->size() / std::max<int64_t>(1, instr.shape[1]));
-  if (instr.op == Op::kCONV2D_WEIGHT) return result * std::max<int64_t>(1, operands[1].shape->size() / std::max<int64_t>(1, instr.shape[0]));
-  return std::max(result, a.size());
+  const auto taps = [&](int axis) { return static_cast<double>(std::max<int64_t>(1, operands[1].shape->size() / std::max<int64_t>(1, instr.shape[axis]))); };
+  if (instr.op == Op::kMATMUL) return result * static_cast<double>(a[a.rank - (instr.attrs[0] ? 2 : 1)]);
+  if (instr.op == Op::kCONV2D) return result * taps(1);
+  if (instr.op == Op::kCONV2D_WEIGHT) return result * taps(0);
+  return std::max(result, static_cast<double>(a.size()));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ class Graph {
   uint32_t flush_number_ = 1;
   uint32_t name_id_ = 0;
   bool backward_ = false;
-  int64_t work_ = 0;                       // elements to be computed
+  double work_ = 0;                        // elements to be computed
   Instr draft_;
   std::vector<OperandType> types_;         // scratch of record(),
   std::vector<uint32_t> fresh_;            //   and what it adds to the key for new inputs

@@ -61,7 +61,7 @@ class Elements {
   }
 
  private:
-  // `count` elements of the index from number `at` on. In two steps, so that each is a short loop with nothing to wait for.
+  // `count` elements of the index from number `at` on. In steps, so that each is a short loop with nothing to wait for.
   template <class I, class F>
   void run(const I* index, int64_t at, int64_t count, int64_t base, const int64_t* offsets, F&& fn) const {
     constexpr int64_t kChunk = 512;
@@ -73,11 +73,12 @@ class Elements {
       for (int64_t k = 0; k < n; ++k) {
         const int64_t p = given[k] < 0 ? given[k] + target_ : given[k];
         beyond |= static_cast<uint64_t>(p) >= static_cast<uint64_t>(target_);
-        place[k] = base + p * step_ + (offsets ? offsets[first + k] : 0);
+        place[k] = p;
       }
       if (beyond)
         for (int64_t k = 0; k < n; ++k)
           if (given[k] < -target_ || given[k] >= target_) out_of_range(m_, index_.shape, given[k], at + first + k, target_);
+      for (int64_t k = 0; k < n; ++k) place[k] = base + place[k] * step_ + (offsets ? offsets[first + k] : 0);
       for (int64_t k = 0; k < n; ++k) fn(at + first + k, place[k]);
     }
   }

@@ -144,16 +144,19 @@ void infer_scatter(const Context& c) {
   c.instr.shape = a;
 }
 
-void index_result(const Context& c) {
+// The result holds positions along an axis of this extent.
+void index_result(const Context& c, int64_t extent) {
   if (c.instr.dtype != DType::kI32 && c.instr.dtype != DType::kI64) c.fail("makes int32 or int64, not " + std::string(dtype_name(c.instr.dtype)));
+  if (c.instr.dtype == DType::kI32 && extent > int64_t{1} << 31)
+    c.fail("makes int64 of an axis of extent " + std::to_string(extent) + ": int32 does not hold every position");
 }
 
 void infer_arg_extreme(const Context& c) {
   c.attr_count(2, "keepdims, axis");
   flag(c, 0, "keepdims");
-  index_result(c);
   const Dims& a = c.shape(0);
   const int axis = c.axis(c.instr.attrs[1], a.rank);
+  index_result(c, a[axis]);
   if (a[axis] == 0) c.fail("axis " + std::to_string(axis) + " of " + c.type(0) + " is empty");
   Dims r;
   for (int i = 0; i < a.rank; ++i)
@@ -166,9 +169,9 @@ void infer_order(const Context& c) {
   const bool topk = c.instr.op == Op::kTOPK;
   c.attr_count(topk ? 3 : 2, topk ? "axis, k, descending" : "axis, descending");
   flag(c, topk ? 2 : 1, "descending");
-  if (c.instr.op != Op::kSORT) index_result(c);
   Dims r = c.shape(0);
   const int axis = c.axis(c.instr.attrs[0], r.rank);
+  if (c.instr.op != Op::kSORT) index_result(c, r[axis]);
   if (topk) {
     const int64_t k = c.instr.attrs[1];
     if (k < 0 || k > r[axis])

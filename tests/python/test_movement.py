@@ -158,6 +158,9 @@ REFUSED = {
     "elements of another shape": ("SCATTER_ELEMENTS", [X, np.zeros((4, 5), int), X], {"attrs": (1,)}, "must have one shape"),
     "argmax of nothing": ("ARGMAX", [X[:0]], {"attrs": (0, 0), "dtype": I64}, "is empty"),
     "argmax dtype": ("ARGMAX", [X], {"attrs": (0, 0), "dtype": CODE["float32"]}, "makes int32 or int64, not float32"),
+    **{f"{op.lower()} of more than int32 counts": (op, [np.broadcast_to(np.uint8(0), (1 << 31) + 1)], {"attrs": attrs, "dtype": I32},
+                                                   "makes int64 of an axis of extent 2147483649: int32 does not hold every position")
+       for op, attrs in {"ARGMAX": (0, 0), "ARGMIN": (0, 0), "ARGSORT": (0, 0), "TOPK": (0, 1, 1)}.items()},
     "topk of too many": ("TOPK", [X], {"attrs": (1, 7, 1), "dtype": I64}, r"7 of the 6 elements along axis 1 of float32\[4,6\]"),
 }
 
@@ -174,7 +177,7 @@ def test_what_does_not_fit_is_refused_with_its_place(case: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["GATHER_ELEMENTS", "SCATTER_ADD_ELEMENTS", "SCATTER_ELEMENTS", "SCATTER"])
-@pytest.mark.parametrize("bad", [4, -5, 1 << 40])
+@pytest.mark.parametrize("bad", [4, -5, 1 << 40, (1 << 63) - 1, -(1 << 63)])
 def test_an_element_index_out_of_range_is_an_error(op: str, bad: int) -> None:
     index = np.array([[0, 1], [bad, -4]], np.int64)
     x, new = np.zeros((4, 2), np.float32), np.zeros((2, 2), np.float32)
