@@ -23,6 +23,11 @@ def _number(c: Any, tensor: Any) -> Any:
     return c.reshape(number, ()) if c.shape(number) else number
 
 
+def _counts(factor: Any) -> bool:
+    # A value may be 0 at one call and not at the next; its id, a number too, says nothing.
+    return factor.__class__ is int or factor != 0.0
+
+
 def _of(c: Any, name: str, a: Any, b: Any) -> Any:
     if isinstance(a, float) and isinstance(b, float):
         return _PYTHON[name](a, b)
@@ -66,7 +71,7 @@ def _sgd(c: Any, variable: Any, gradient: Any, rate: Any, velocity: Any, momentu
     if attrs["weight_decay"]:
         g = c.add(g, c.mul(value, float(attrs["weight_decay"])))
     step = g
-    if by != 0.0:  # the first gradient is the velocity as it is
+    if _counts(by):  # the first gradient is the velocity as it is
         first = c.greater(_state(c, fresh), 0.0)
         speed = c.add(c.mul(_state(c, velocity), by), c.mul(g, 1.0 - float(attrs["dampening"])))
         speed = c.select(first, g, speed)
@@ -99,7 +104,7 @@ def _adam_weight_decay(c: Any, variable: Any, first: Any, second: Any, rate: Any
     m = _moved(c, _state(c, first), _number(c, beta_1), g)
     v = _moved(c, _state(c, second), _number(c, beta_2), c.mul(g, g))
     step = c.div(m, c.add(c.sqrt(v), _number(c, epsilon)))
-    if weight != 0.0:
+    if _counts(weight):
         step = c.add(step, c.mul(value, weight))
     new = c.sub(value, c.mul(step, _number(c, rate)))
     for tensor, result in ((first, m), (second, v), (variable, new)):
