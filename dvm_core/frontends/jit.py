@@ -44,6 +44,8 @@ def jit(function: Any = None, *, mode: str = "stream", donate: Sequence[int] = (
     if function is None:
         return lambda decorated: jit(decorated, mode=mode, donate=donate)
     if inspect.isclass(function) or (not inspect.isroutine(function) and hasattr(function, "construct")):
+        if donate:
+            raise ArgumentError("donate is for functions of dvm.tensor arguments, and this is a cell")
         return _jit_cell(function, mode)
     if inspect.ismethod(function):
         return jit(function.__func__, mode=mode, donate=donate).__get__(function.__self__)

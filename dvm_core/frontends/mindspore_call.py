@@ -3,12 +3,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import ArgumentError
 from . import mindspore_grad, reloadable
 from .mindspore_trace import Traces
 
 
 def call(info: Any, args: tuple, kwargs: dict) -> Any:
     """Calls a captured function (jit.CapturedFunction) with MindSpore tensors."""
+    if info.donate:
+        raise ArgumentError(f"donate is for functions of dvm.tensor arguments, and {info.name} was called with MindSpore tensors")
     inputs = (reloadable.signature(args, mindspore_grad.describe), reloadable.signature(kwargs, mindspore_grad.describe))
 
     def attempt(step: int, check: reloadable.Check | None) -> Any:

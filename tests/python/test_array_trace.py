@@ -273,6 +273,8 @@ def test_an_array_given_away_says_so_and_views_of_it_stay():
             (x + 1).numpy()
     with pytest.raises(dvm.ArgumentError, match="graph"):
         dvm.jit(lambda x: x, donate=(0,))
+    with pytest.raises(dvm.ArgumentError, match="this is a cell"):
+        dvm.jit(type("Cell", (), {"construct": lambda self, x: x}), mode="graph", donate=(1,))
 
 
 def test_what_is_read_late_is_not_written_over():

@@ -66,3 +66,10 @@ def test_a_tensor_that_an_op_made_before_the_capture_is_an_operand_like_any_othe
         got = ms.value_and_grad(lambda a: captured(a * 2), 0)(x)
     for ours, own in zip(got, want, strict=True):
         np.testing.assert_allclose(ours.asnumpy(), own.asnumpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_mindspore_tensors_are_not_given_away() -> None:
+    function = dvm.jit(lambda x: x * 2, mode="graph", donate=(0,))
+    for _ in range(2):
+        with pytest.raises(dvm.ArgumentError, match="was called with MindSpore tensors"):
+            function(Tensor(A))
