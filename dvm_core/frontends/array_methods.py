@@ -109,11 +109,11 @@ class Methods:
 
     def norm(self, p: float = 2, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         """(sum |x| ** p) ** (1 / p) over the axes; p infinite: the largest |x|."""
+        if p == 2:
+            return (self._itself() * self._itself()).sum(axis, keepdims).sqrt()
         size = self.abs()
         if math.isinf(p):
             return size.max(axis, keepdims) if p > 0 else size.min(axis, keepdims)
-        if p == 2:
-            return (self._itself() * self._itself()).sum(axis, keepdims).sqrt()
         return size.sum(axis, keepdims) if p == 1 else (size**p).sum(axis, keepdims) ** (1 / p)
 
     def clamp(self, low: Any = None, high: Any = None) -> Array:

@@ -4,50 +4,44 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from . import functions
 from .emit import BF16, BOOL, CODE, F16, F32, F64, FLOATS, I64
 from .lowering import LOWER, Lowering, Unlowerable, given_dtype, lowers, normal_axes, unify
+from .vjp_rules import GROUPS
 
 _IS_FINITE = CODE["IS_FINITE"]
 _LARGEST = {F32: 3.4028234663852886e38, F64: 1.7976931348623157e308, F16: 65504.0, BF16: 3.3895313892515355e38}
 
 # ---- functions -----------------------------------------------------------------------------------------------------------------------
 
-def _function(formula: Any) -> Lowering:  # of one tensor, integers as float32
-    return lambda c, x, *_: formula(c, c.floating(c.value(x)))
-
-
-def _sinh(c: Any, x: int) -> int:
-    less_one = c.expm1(x)
-    return c.mul(c.add(less_one, c.div(less_one, c.add(less_one, 1.0))), 0.5)
-
-
-def _asinh(c: Any, x: int) -> int:
-    size, square = c.abs(x), c.mul(x, x)
-    return c.mul(c.sign(x), c.log1p(c.add(size, c.div(square, c.add(c.sqrt(c.add(square, 1.0)), 1.0)))))
-
-
-def _asin(c: Any, x: int) -> int:
-    return c.atan(c.div(x, c.sqrt(c.mul(c.sub(1.0, x), c.add(x, 1.0)))))
-
-
-def _acos(c: Any, x: int) -> int:
-    return c.mul(c.atan(c.sqrt(c.div(c.sub(1.0, x), c.add(x, 1.0)))), 2.0)
-
-
 _FUNCTIONS: dict[str, Any] = {
     "Exp2": lambda c, x: c.pow(2.0, x),
     "Log2": lambda c, x: c.mul(c.log(x), 1 / math.log(2)),
     "Log10": lambda c, x: c.mul(c.log(x), 1 / math.log(10)),
-    "Sinh": _sinh,
-    "Cosh": lambda c, x: c.mul(c.add(c.exp(x), c.exp(c.neg(x))), 0.5),
-    "Asinh": _asinh,
-    "Acosh": lambda c, x: c.log(c.add(x, c.sqrt(c.mul(c.sub(x, 1.0), c.add(x, 1.0))))),
-    "Atanh": lambda c, x: c.mul(c.log1p(c.div(c.mul(x, 2.0), c.sub(1.0, x))), 0.5),
-    "Asin": _asin,
-    "ACos": _acos,
-    "Erfc": lambda c, x: c.sub(1.0, c.erf(x)),
+    "Sinh": functions.sinh,
+    "Cosh": functions.cosh,
+    "Asinh": functions.asinh,
+    "Acosh": functions.acosh,
+    "Atanh": functions.atanh,
+    "Asin": functions.asin,
+    "ACos": functions.acos,
+    "Erfc": functions.erfc,
 }
-LOWER.update({name: _function(formula) for name, formula in _FUNCTIONS.items()})
+
+
+def _function(name: str) -> Lowering:  # of one tensor, integers as float32
+    formula, rule = _FUNCTIONS[name], name.lower()
+
+    @lowers(name, once=True)
+    def lower(c: Any, x: Any, *_: Any) -> int:
+        value = c.floating(c.value(x))
+        result = formula(c, value)
+        return c.group(rule, result, (value,)) if rule in GROUPS else result
+    return lower
+
+
+for _name in _FUNCTIONS:
+    _function(_name)
 LOWER.update({new: LOWER[old] for new, old in {"AsinhExt": "Asinh", "AcoshExt": "Acosh", "AsinExt": "Asin", "AcosExt": "ACos"}.items()})
 
 
@@ -66,13 +60,13 @@ def _frac(c: Any, x: Any) -> int:
 def _xlogy(c: Any, a: Any, b: Any) -> int:
     a, b = unify(c, c.operand(a), c.operand(b), both=True)
     a, b = c.floating(a), c.floating(b)
-    return c.select(c.equal(a, 0.0), c.full(0.0, (), c.dtype(a)), c.mul(a, c.log(b)))
+    return c.group("xlogy", c.select(c.equal(a, 0.0), c.full(0.0, (), c.dtype(a)), c.mul(a, c.log(b))), (a, b))
 
 
 @lowers("LogAddExp")
 def _log_add_exp(c: Any, a: Any, b: Any) -> int:
     a, b = unify(c, c.value(a), c.value(b))
-    return c.add(c.maximum(a, b), c.log1p(c.exp(c.neg(c.abs(c.sub(a, b))))))
+    return c.group("log_add_exp", functions.log_add_exp(c, a, b), (a, b))
 
 
 @lowers("IsClose")
@@ -173,15 +167,15 @@ def _vector_norm(c: Any, x: Any, order: float = 2, axes: Any = None, keepdims: b
     if dtype is not None:
         value = c.cast(value, given_dtype(dtype))
     axes, keepdims = normal_axes(axes, len(c.shape(value))), bool(keepdims)
+    if order == 0:
+        return c.sum(c.cast(c.not_equal(value, 0.0), c.dtype(value)), axes, keepdims)
+    if order == 2:
+        return c.sqrt(c.sum(c.mul(value, value), axes, keepdims))
     size = c.abs(value)
     if math.isinf(order):
         return (c.max if order > 0 else c.min)(size, axes, keepdims)
-    if order == 0:
-        return c.sum(c.cast(c.not_equal(value, 0.0), c.dtype(value)), axes, keepdims)
     if order == 1:
         return c.sum(size, axes, keepdims)
-    if order == 2:
-        return c.sqrt(c.sum(c.mul(value, value), axes, keepdims))
     return c.pow(c.sum(c.pow(size, float(order)), axes, keepdims), 1 / order)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from . import functions
 from .emit import CODE, F32, HALVES, I64, Emitter
 from .windows import transposed
 
@@ -259,7 +260,28 @@ def _shared(wins: str, other: bool) -> Formula:
     return formula
 
 
+def _log_add_exp(other: bool) -> Formula:
+    def formula(e: Emitter, g: int, n: Node) -> int:
+        mine, theirs = (n.b, n.a) if other else (n.a, n.b)
+        return e.select(e.equal(mine, theirs), e.mul(g, 0.5), e.mul(g, e.sigmoid(e.sub(mine, theirs))))  # equal: may be infinite
+    return formula
+
+
+def _xlogy_a(e: Emitter, g: int, n: Node) -> int:
+    return _where_not(e, e.logical_and(e.equal(n.a, 0.0), e.less_equal(n.b, 0.0)), e.mul(g, e.log(n.b)))
+
+
 GROUPS: dict[str, Rule] = {
+    "sinh": (lambda e, g, n: e.mul(g, functions.cosh(e, n.a)),),
+    "cosh": (lambda e, g, n: e.mul(g, functions.sinh(e, n.a)),),
+    "asinh": (lambda e, g, n: e.div(g, functions.hyperbola(e, n.a)),),
+    "acosh": (lambda e, g, n: e.div(g, e.mul(e.sqrt(e.sub(n.a, 1.0)), e.sqrt(e.add(n.a, 1.0)))),),
+    "atanh": (lambda e, g, n: e.div(g, e.mul(e.sub(1.0, n.a), e.add(n.a, 1.0))),),
+    "asin": (lambda e, g, n: e.div(g, functions.circle(e, n.a)),),
+    "acos": (lambda e, g, n: e.neg(e.div(g, functions.circle(e, n.a))),),
+    "erfc": (lambda e, g, n: e.mul(e.mul(g, -2 / math.sqrt(math.pi)), functions.bell(e, n.a)),),
+    "log_add_exp": (_log_add_exp(False), _log_add_exp(True)),
+    "xlogy": (_xlogy_a, lambda e, g, n: _where_not(e, e.equal(n.a, 0.0), e.mul(g, e.div(n.a, n.b)))),
     "larger": (_shared("greater_equal", False), _shared("greater_equal", True)),
     "smaller": (_shared("less_equal", False), _shared("less_equal", True)),
     "softplus": (lambda e, g, n: e.mul(g, e.sigmoid(n.a)),),
