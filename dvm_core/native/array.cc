@@ -28,7 +28,7 @@ uint64_t next_number() {
   return ++last;
 }
 
-// The thread's own graph has run: its ids only grow, so the next array gets another.
+// The thread's own graph runs: its ids only grow, so the next array gets another.
 void forget_own(const Recorder& r) {
   if (!here.own || &recorder_at(here.own) != &r) return;
   here.own = nullptr;
@@ -46,9 +46,9 @@ void flush(Recorder& r) {
       return;
     }
   }
+  if (r.owner.is_none()) forget_own(r);  // first: what is recorded after a failure has nothing to do with it
   r.graph.step = current_step();
   run_pending(r.graph, r.wanted(), {});
-  if (r.owner.is_none()) forget_own(r);
 }
 
 nb::object new_array() {
@@ -91,7 +91,7 @@ Recorder::~Recorder() {
 std::vector<int64_t> Recorder::wanted() {
   std::vector<int64_t> ids;
   for (size_t v = 0; v < waiting.size(); ++v)
-    if (waiting[v] && !graph.node(static_cast<int64_t>(v)).memory.data) ids.push_back(static_cast<int64_t>(v));
+    if (waiting[v] && graph.node(static_cast<int64_t>(v)).pending >= 0) ids.push_back(static_cast<int64_t>(v));
   return ids;
 }
 
@@ -138,7 +138,10 @@ nb::object current_recorder() {
 }
 
 int64_t value_of(Recorder& r, Tensor& t) {
-  if (t.recorded_by == r.number) return t.value;
+  if (t.recorded_by == r.number) {
+    if (!t.ready) wait_for_flush(r.graph);
+    return t.value;
+  }
   compute(t);
   std::shared_ptr<void> keep = t.memory.owner;
   if (t.lease) keep = t.memory.owner ? std::make_shared<std::pair<std::shared_ptr<void>, LeasePtr>>(t.memory.owner, t.lease) : std::shared_ptr<void>(t.lease);
@@ -152,13 +155,16 @@ void compute(Tensor& t) {
   if (t.given) throw UserError("this array was given away to a call (donate): use that call's result");
   const nb::object held = t.recorder;
   Recorder& r = recorder_at(held);
-  if (!r.graph.node(t.value).memory.data) flush(r);
+  wait_for_flush(r.graph);
+  if (t.ready) return;
+  if (r.graph.node(t.value).pending >= 0) flush(r);
   r.take_over();
-  if (!t.ready) throw UserError("a value of a captured call was read after the call had ended without keeping it: return it from the function");
+  if (t.ready) return;
+  if (const UserError* why = r.graph.failure_of(t.value)) throw UserError(*why);
+  throw UserError("a value of a captured call was read after the call had ended without keeping it: return it from the function");
 }
 
-nb::object record_array(nb::handle recorder, bool shape_given) {
-  const RecordSample sample;
+nb::object record_array(nb::handle recorder, bool shape_given, const RecordSample& sample) {
   Recorder& r = recorder_at(recorder);
   const int64_t id = r.graph.record(shape_given);
   nb::object made = new_array();

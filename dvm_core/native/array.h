@@ -47,8 +47,8 @@ PyObject* active_capture();
 int64_t value_of(Recorder& recorder, Tensor& tensor);
 // Runs what is pending where the array's value is, and has it in memory. Throws UserError or a Python exception.
 void compute(Tensor& tensor);
-// Records the graph's draft (operands filled in) and returns the Array of its result.
-nb::object record_array(nb::handle recorder, bool shape_given);
+// Records the graph's draft (operands filled in) and returns the Array of its result. sample: begun by the caller, done here.
+nb::object record_array(nb::handle recorder, bool shape_given, const RecordSample& sample);
 // An Array on memory.
 nb::object array_on(Value memory, LeasePtr lease, nb::object array);
 

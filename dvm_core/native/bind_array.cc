@@ -72,9 +72,7 @@ nb::object fast_binary(Op op, PyObject* self, PyObject* other, bool swapped) {
     const RecordSample sample;
     Instr& in = swapped ? draft(r, op, {theirs, mine}) : draft(r, op, {mine, theirs});
     if (!array) in.imms.push_back(imm);
-    nb::object made = record_array(recorder, false);
-    sample.done(r.graph.times);
-    return made;
+    return record_array(recorder, false, sample);
   } catch (const UserError&) {
     return {};  // told by the slow path
   }
@@ -101,8 +99,10 @@ PyObject* unary_slot(PyObject* a) {
       try {
         const nb::object recorder = current_recorder();
         Recorder& r = *nb::inst_ptr<Recorder>(recorder);
-        draft(r, op, {value_of(r, tensor_at(a))});
-        return record_array(recorder, false);
+        const int64_t mine = value_of(r, tensor_at(a));
+        const RecordSample sample;
+        draft(r, op, {mine});
+        return record_array(recorder, false, sample);
       } catch (const UserError&) {  // told by the slow path
       }
     }
@@ -158,9 +158,7 @@ nb::object record(int opcode, nb::handle operands, nb::handle attrs, nb::handle 
   for (size_t i = 0; i < scalars.size(); ++i) in.imms.push_back(to_imm(scalars[i]));
   in.dtype = to_dtype(dtype, op_name(in.op));
   if (!shape.is_none()) in.shape = to_dims(shape, op_name(in.op));
-  nb::object made = record_array(recorder, !shape.is_none());
-  sample.done(r.graph.times);
-  return made;
+  return record_array(recorder, !shape.is_none(), sample);
 }
 
 LeasePtr lease_of(nb::handle object) {
@@ -222,13 +220,16 @@ DType dtype_of(const nb::dlpack::dtype& t) {
   return DType::kNone;
 }
 
-bool is_true(nb::handle object, const char* attribute) { return nb::cast<bool>(object.attr(attribute)); }
+// What wants a gradient must not lose it unseen; a lazily negated tensor has other elements in memory. Whose type cannot say is not taken.
+bool is_plain(nb::handle tensor) {
+  const nb::object wants = nb::getattr(tensor, "requires_grad", nb::none()), negated = nb::getattr(tensor, "is_neg", nb::none());
+  return wants.is(nb::bool_(false)) && PyCallable_Check(negated.ptr()) && negated().is(nb::bool_(false));
+}
 
 // None: not for this way.
 nb::object from_exchange(nb::handle tensor) {
   const ExchangeTable* table = exchange_of(Py_TYPE(tensor.ptr()));
-  // What wants a gradient must not lose it unseen; a lazily negated tensor has other elements in memory.
-  if (!table || is_true(tensor, "requires_grad") || nb::cast<bool>(tensor.attr("is_neg")())) return nb::none();
+  if (!table || !is_plain(tensor)) return nb::none();
   nb::dlpack::dltensor seen{};
   if (table->look(tensor.ptr(), &seen) != 0) {
     PyErr_Clear();

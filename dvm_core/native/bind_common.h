@@ -53,7 +53,11 @@ nb::object to_array(const Value& value, const LeasePtr& lease, bool writable = f
 nb::dict stats_counts(const Stats& stats);  // and the histogram
 nb::dict stats_dict(const Stats& stats);    // and moments, NaN where no element is finite
 // Runs a graph's pending instructions (null: there were none), without the GIL if it takes long. Arguments as of Graph::flush.
+// Another thread's flush of the same graph is waited for first.
 std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs);
+
+// If another thread runs what was pending: until it has, without the GIL. Not from a stop handler, whose launch others may wait for.
+void wait_for_flush(const Graph& g);
 
 // The handlers given to set_stop_handler and set_program_handler.
 StopHandler stop_handler();

@@ -1,5 +1,6 @@
 // Graph: the calls on the capture path read their arguments from the Python objects directly.
 #include "bind_common.h"
+#include "fork.h"
 #include "place.h"
 
 namespace dvm {
@@ -66,22 +67,58 @@ nb::object graph_flush(Graph& g, nb::handle keep, nb::handle outputs) {
   return launch ? nb::cast(launch) : nb::none();
 }
 
+thread_local int flights = 0;  // of this thread: more than one if a stop handler flushes too
+
+// Marks a graph whose pending instructions run, unless somebody has.
+class Flight {
+ public:
+  explicit Flight(Graph& g) : graph_(g), mine_(!g.in_flight.exchange(true) || g.flight_forks != forks()) {
+    if (mine_) g.flight_forks = forks();
+    ++flights;
+  }
+  ~Flight() {
+    --flights;
+    if (!mine_) return;
+    graph_.in_flight.store(false, std::memory_order_release);
+    graph_.in_flight.notify_all();
+  }
+  Flight(const Flight&) = delete;
+
+ private:
+  Graph& graph_;
+  const bool mine_;
+};
+
 }  // namespace
 
 std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs) {
+  wait_for_flush(g);
   const SpanOf bind(&g.times, Phase::bind);
+  const Flight flight(g);
+  const int64_t first = g.first_pending();
   Graph::Flush f = g.flush(keep, outputs, program_handler(), stop_handler());
-  if (f.launch && f.small) {
-    // Other Python threads lose less by waiting a few microseconds than this one by asking for the GIL again.
-    f.launch->run();
-  } else if (f.launch) {
-    const SpanOf regain(&g.times, Phase::waiting);  // of the GIL
-    nb::gil_scoped_release unlocked;
-    const SpanOf inside(&g.times, Phase::bind);
-    f.launch->run();
+  try {
+    if (f.launch && f.small) {
+      // Other Python threads lose less by waiting a few microseconds than this one by asking for the GIL again.
+      f.launch->run();
+    } else if (f.launch) {
+      const SpanOf regain(&g.times, Phase::waiting);  // of the GIL
+      nb::gil_scoped_release unlocked;
+      const SpanOf inside(&g.times, Phase::bind);
+      f.launch->run();
+    }
+  } catch (const UserError& error) {
+    g.failed(first, error);
+    throw;
   }
   g.finish(f);
   return f.launch;
+}
+
+void wait_for_flush(const Graph& g) {
+  if (flights || !g.in_flight.load(std::memory_order_acquire) || g.flight_forks != forks()) return;
+  nb::gil_scoped_release unlocked;
+  g.in_flight.wait(true, std::memory_order_acquire);
 }
 
 void bind_graph(nb::module_& m) {

@@ -1,6 +1,7 @@
 #include "fork.h"
 
 #include <array>
+#include <atomic>
 #include <new>
 #include <vector>
 
@@ -32,6 +33,8 @@ std::vector<void (*)()>& children() {
   return *all;
 }
 
+std::atomic<uint64_t> generation{0};
+
 void before() {
   running().lock();
   for (Guard& g : guards())
@@ -49,6 +52,7 @@ void in_parent() {
 }
 
 void in_child() {
+  generation.fetch_add(1, std::memory_order_relaxed);
   for (Guard& g : guards())
     if (g.child) g.child();
   for (void (*child)() : children()) child();
@@ -74,6 +78,11 @@ void guard_at_fork(ForkRank rank, std::mutex& lock, void (*child)()) {
 void in_child_after_fork(void (*child)()) {
   install();
   children().push_back(child);
+}
+
+uint64_t forks() {
+  install();
+  return generation.load(std::memory_order_relaxed);
 }
 
 WhileRunning::WhileRunning() {

@@ -1,5 +1,6 @@
 // fork() with other threads at work: the child must not inherit a lock that nobody will release, nor a half-written table.
 #pragma once
+#include <cstdint>
 #include <mutex>
 #include <shared_mutex>
 
@@ -13,6 +14,9 @@ void guard_at_fork(ForkRank rank, std::mutex& lock, void (*child)() = nullptr);
 
 // Runs in each forked child, which has none of the parent's threads but the one that forked.
 void in_child_after_fork(void (*child)());
+
+// How many forks lie between this process and the first: what another thread was at before the last of them goes on in the parent alone.
+uint64_t forks();
 
 // Held (shared) while a segment is looked up, compiled and run: fork() waits for the end of what runs.
 class WhileRunning {

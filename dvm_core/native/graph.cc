@@ -52,6 +52,12 @@ Node& Graph::node(int64_t id) {
   return nodes_[static_cast<size_t>(id)];
 }
 
+const UserError* Graph::failure_of(int64_t id) const {
+  for (const Failure& f : failures_)
+    if (id >= f.first && id < f.end) return &f.error;
+  return nullptr;
+}
+
 void Graph::set_name(int64_t id, std::string name_of_value) {
   Node& n = node(id);
   if (n.lease) log_name(n.lease->log_id, name_of_value);

@@ -1,5 +1,6 @@
 // Capture: ops recorded in order until they are flushed. Everything here is used with the GIL held.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -55,6 +56,15 @@ class Graph {
   void finish(Flush& flush);
   void release(const std::vector<int64_t>& ids);
 
+  // While a thread runs what was pending: others that read or record here wait for it (wait_for_flush).
+  std::atomic<bool> in_flight{false};
+  uint64_t flight_forks = 0;  // forks() when it began
+
+  // Why the values from `first` on, all pending until now, never came to be.
+  void failed(int64_t first, const UserError& error) { failures_.push_back({first, size(), error}); }
+  const UserError* failure_of(int64_t id) const;
+  int64_t first_pending() const { return pending_.empty() ? size() : pending_.front(); }
+
  private:
   friend class Replay;
   bool small() const { return work_ < kSmallWork; }
@@ -74,6 +84,11 @@ class Graph {
   uint32_t name_id_ = 0;
   bool backward_ = false;
   double work_ = 0;                        // elements to be computed
+  struct Failure {
+    int64_t first, end;
+    UserError error;
+  };
+  std::vector<Failure> failures_;
   Instr draft_;
   std::vector<OperandType> types_;         // scratch of record(),
   std::vector<uint32_t> fresh_;            //   and what it adds to the key for new inputs

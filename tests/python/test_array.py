@@ -1,5 +1,6 @@
 """dvm.tensor against NumPy: operators, indexing, reductions, when things run, inside @dvm.jit, errors."""
 
+import ctypes
 import gc
 import operator
 import pathlib
@@ -386,3 +387,46 @@ def test_areas_side_by_side_do_not_use_each_others_repeated_rows():
         first, second = function(*arrays)
         np.testing.assert_allclose(first.numpy(), x * gain + bias, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(second.numpy(), np.tanh(y * 2 + 1), rtol=1e-5, atol=1e-5)
+
+
+def test_a_pending_error_is_told_wherever_the_array_is_used():
+    x = dvm.tensor(f32(5))
+
+    def lost():
+        return x[dvm.tensor(np.array([99]))]
+
+    times_two, negative = dvm.jit(lambda a: a * 2), dvm.jit(lambda a: -a)
+    for use in (times_two, negative, lambda a: a.numpy(), lambda a: a.sum().numpy(), dvm.jit(lambda a: a.sum())):
+        bad = lost()
+        other = x + 1
+        for _ in range(2):
+            with pytest.raises(dvm.Error, match="GATHER.*99"):
+                use(bad)
+        np.testing.assert_array_equal((x + 2).numpy(), x.numpy() + 2)
+        del other
+    bad = lost()
+    with pytest.raises(dvm.Error, match="GATHER.*99"):
+        bad.numpy()
+    with pytest.raises(dvm.Error, match="GATHER.*99"):
+        (bad * 2).numpy()
+
+
+def test_a_foreign_tensor_that_cannot_say_whether_it_wants_a_gradient_goes_through_numpy():
+    table = (ctypes.c_uint64 * 16)(1)  # major 1, and no function behind it
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+    class Foreign:
+        __dlpack_c_exchange_api__ = new(ctypes.addressof(table), b"dlpack_exchange_api", None)
+
+        def numpy(self):
+            return np.arange(3, dtype=np.float32)
+
+    class Negated(Foreign):
+        requires_grad = False
+
+        def is_neg(self):
+            return True
+
+    for foreign in (Foreign, Negated):
+        assert dvm.tensor(foreign()).numpy().tolist() == [0, 1, 2]
