@@ -51,6 +51,8 @@ def jit(function: Any = None, *, mode: str = "stream", donate: Sequence[int] = (
         return jit(function.__func__, mode=mode, donate=donate).__get__(function.__self__)
     if not inspect.isfunction(function):
         raise ArgumentError(f"@dvm.jit takes a function, a method or a cell, not {type(function).__name__}")
+    if not isinstance(donate, Sequence) or any(type(n) is not int or n < 0 for n in donate) or len(set(donate)) < len(donate):
+        raise ArgumentError(f"donate={donate!r}: it takes the numbers of arguments, from 0, each once")
     if donate and MODES[mode] != "graph":
         raise ArgumentError('donate is for mode "graph": in the others Python may read the arguments after the call')
     return _wrap(function, MODES[mode], tuple(donate))

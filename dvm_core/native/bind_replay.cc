@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <utility>
 
 #include "array.h"
 #include "replay.h"
@@ -38,6 +39,7 @@ size_t first_of(PyObject* const* arguments, size_t i) {
   return j;
 }
 
+// Without Python and with the GIL throughout. The strides of an array still to be computed are taken to fit.
 bool fits(const std::vector<Kind>& kinds, PyObject* const* arguments, size_t count) {
   if (kinds.size() != count) return false;
   for (size_t i = 0; i < count; ++i) {
@@ -47,30 +49,76 @@ bool fits(const std::vector<Kind>& kinds, PyObject* const* arguments, size_t cou
       continue;
     }
     if (!is_array(arguments[i])) return false;
-    Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(arguments[i]));
+    const Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(arguments[i]));
     if (t.dtype != k.dtype || !(t.shape == k.shape) || first_of(arguments, i) != k.first) return false;
-    if (!t.ready) compute(t);
-    if (!(t.memory.strides == k.strides)) return false;
+    if (t.ready && !(t.memory.strides == k.strides)) return false;
   }
   return true;
 }
 
+bool all_ready(PyObject* const* arguments, size_t count) {
+  return std::all_of(arguments, arguments + count, [](PyObject* a) { return !is_array(a) || nb::inst_ptr<Tensor>(nb::handle(a))->ready; });
+}
+
+// An argument while a replay reads its memory without the GIL: other threads may give it away or let it go meanwhile.
+struct Held {
+  std::shared_ptr<Storage> owner;
+  LeasePtr lease;
+};
+
+// Arrays that are given away: at once, so that nobody reads what is written over, but back as they were if the call does not succeed.
+class Taken {
+ public:
+  Taken() = default;
+  Taken(const Taken&) = delete;
+  void take(Tensor& t) {
+    arrays_.push_back({&t, t.memory, t.lease, t.array, t.recorded_by});
+    t.give_away();
+  }
+  void keep() { arrays_.clear(); }
+  ~Taken() {
+    for (Was& was : arrays_) {
+      was.tensor->memory = std::move(was.memory);
+      was.tensor->lease = std::move(was.lease);
+      was.tensor->array = std::move(was.array);
+      was.tensor->recorded_by = was.recorded_by;
+      was.tensor->given = false;
+      was.tensor->ready = true;
+    }
+  }
+
+ private:
+  struct Was {
+    Tensor* tensor;
+    Value memory;
+    LeasePtr lease;
+    nb::object array;
+    uint64_t recorded_by;
+  };
+  std::vector<Was> arrays_;
+};
+
 class Replays {
  public:
-  explicit Replays(std::vector<int> donated) : donated_(std::move(donated)) {}
+  explicit Replays(std::vector<int> donated) : donated_(std::move(donated)) {
+    if (std::any_of(donated_.begin(), donated_.end(), [](int number) { return number < 0; })) throw UserError("Replays: the number of an argument is negative");
+  }
   // The result of the function for these arguments, None if it must be called.
   nb::object run(nb::handle tuple) {
     if (held.load(std::memory_order_relaxed) || active_capture() || stopping()) return nb::none();
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr()));
     PyObject* const* arguments = reinterpret_cast<PyTupleObject*>(tuple.ptr())->ob_item;
-    for (size_t e = 0; e < entries_.size(); ++e) {
-      if (!fits(entries_[e]->kinds, arguments, count)) continue;
-      if (e) std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(e), entries_.begin() + static_cast<std::ptrdiff_t>(e) + 1);
-      const std::shared_ptr<Entry> entry = entries_.front();  // guards run Python, which may change the list
-      if (entry->guards.is_valid() && !nb::cast<bool>(entry->guards())) return nb::none();
-      return entry->replay->begin() ? replayed(*entry, arguments, count) : nb::none();
+    std::shared_ptr<Entry> entry = find(arguments, count);
+    if (entry && !all_ready(arguments, count)) {
+      // Other threads run while this computes: the list may be another afterwards.
+      for (size_t i = 0; i < count; ++i)
+        if (is_array(arguments[i])) compute(*nb::inst_ptr<Tensor>(nb::handle(arguments[i])));
+      entry = find(arguments, count);
     }
-    return nb::none();
+    if (!entry || (entry->guards.is_valid() && !nb::cast<bool>(entry->guards()))) return nb::none();
+    // Guards run Python, and other threads meanwhile: one may have given an argument away, which the call itself tells.
+    if (!all_ready(arguments, count)) return nb::none();
+    return entry->replay->begin() ? replayed(*entry, arguments, count) : nb::none();
   }
 
   void add(nb::handle tuple, nb::object replay, bool single, nb::object guards) {
@@ -95,10 +143,14 @@ class Replays {
       entry->kinds.push_back(std::move(k));
     }
     entries_.insert(entries_.begin(), std::move(entry));
-    if (entries_.size() > kReplays) entries_.pop_back();
+    std::shared_ptr<Entry> oldest;  // goes when the list is whole: what it holds may run Python
+    if (entries_.size() > kReplays) {
+      oldest = std::move(entries_.back());
+      entries_.pop_back();
+    }
   }
 
-  void clear() { entries_.clear(); }
+  void clear() { const auto old = std::exchange(entries_, {}); }
   size_t size() const { return entries_.size(); }
 
  private:
@@ -110,26 +162,41 @@ class Replays {
     nb::object guards;   // a callable, null: nothing is read from outside
   };
 
+  // What fits, now first in the list.
+  std::shared_ptr<Entry> find(PyObject* const* arguments, size_t count) {
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return fits(e->kinds, arguments, count); });
+    if (found == entries_.end()) return nullptr;
+    std::rotate(entries_.begin(), found, found + 1);
+    return entries_.front();
+  }
+
   nb::object replayed(Entry& entry, PyObject* const* arguments, size_t count) {
     void* addresses[kArguments];
     std::shared_ptr<Storage> given[kArguments];
     std::vector<Value> results(entry.replay->results());
     for (size_t i = 0; i < count; ++i)
       if (is_array(arguments[i])) addresses[i] = nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->memory.data;
-    // Memory that only the array itself holds, which is as good as gone then.
+    Taken taken;
     for (const int number : donated_) {
       if (number >= static_cast<int>(count) || !is_array(arguments[number])) continue;
       Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(arguments[number]));
+      if (!t.ready) continue;  // the same array under two numbers
+      // Memory that only the array itself holds, which is as good as gone then.
       if (t.memory.owner && t.memory.owner.use_count() == 1 && !t.lease) given[number] = t.memory.owner;
-      t.give_away();
+      taken.take(t);
     }
     set_step(current_step() + 1);
     if (entry.replay->small) {
       entry.replay->run(addresses, given, results.data());
     } else {
+      Held memory[kArguments];
+      for (size_t i = 0; i < count; ++i)
+        if (is_array(arguments[i]))
+          memory[i] = {nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->memory.owner, nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->lease};
       nb::gil_scoped_release unlocked;
       entry.replay->run(addresses, given, results.data());
     }
+    taken.keep();
     if (entry.single) return array_on(std::move(results[0]), nullptr, {});
     nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
     for (size_t i = 0; i < results.size(); ++i)

@@ -277,6 +277,7 @@ ProgramPtr add_program(std::vector<uint32_t> key, std::shared_ptr<ProgramCode> c
   r.by_id[program->id] = program;
   if (r.recent.size() > kPrograms) {
     const ProgramPtr oldest = r.recent.back();
+    oldest->forget();
     r.by_key.erase(oldest->key);
     r.by_id.erase(oldest->id);
     r.recent.pop_back();

@@ -103,6 +103,10 @@ class Program {
   void clear_hook(int instruction, int kind, int64_t id);
   void clear_hooks();
 
+  // No longer among the programs: hooks are set on another one of the same key from now on.
+  bool forgotten() const { return forgotten_.load(std::memory_order_acquire); }
+  void forget() { forgotten_.store(true, std::memory_order_release); }
+
   // For the selector's bound: when each segment was last used; forgets those used before `tick`.
   void list_uses(std::vector<uint64_t>& ticks);
   void forget_segments(uint64_t tick);
@@ -124,7 +128,7 @@ class Program {
   Last last_;
   std::atomic<uint64_t> replayed_{0};  // number of the replay that ran last; 0: a launch did
   std::vector<Hook> hooks_;
-  std::atomic<bool> hooked_{false};
+  std::atomic<bool> hooked_{false}, forgotten_{false};
 };
 using ProgramPtr = std::shared_ptr<Program>;
 

@@ -41,10 +41,15 @@ Replay::Replay(const Graph& graph, const std::vector<std::pair<int64_t, int>>& a
 }
 
 bool Replay::begin() {
-  if (busy_ || check_mask() || memory_log_on() || current_profile().simulated) return false;
+  if (busy_.load(std::memory_order_acquire) || check_mask() || memory_log_on() || current_profile().simulated) return false;
+  if (program_ && program_->forgotten()) {
+    program_.reset();
+    segment_.reset();
+  }
   if (!program_) program_ = find_program(key_);
   if (!program_ || program_->hooked()) return false;
-  return busy_ = true;
+  busy_.store(true, std::memory_order_relaxed);
+  return true;
 }
 
 void Replay::compile() {
@@ -91,7 +96,7 @@ void Replay::run(void* const* addresses, std::shared_ptr<Storage>* given, Value*
         r.values_[v].data = nullptr;
         r.values_[v].owner.reset();
       }
-      r.busy_ = false;
+      r.busy_.store(false, std::memory_order_release);
     }
   } end{*this};
   const SpanOf bind(&program_->times, Phase::bind);

@@ -1,5 +1,7 @@
 // A flush run again on other memory of the same shapes, without recording anything: what graph mode of arrays is made of.
 #pragma once
+#include <atomic>
+
 #include "graph.h"
 
 namespace dvm {
@@ -33,7 +35,7 @@ class Replay {
   std::vector<uint8_t> keep_;
   ProgramPtr program_;
   SegmentPtr segment_;
-  bool busy_ = false;
+  std::atomic<bool> busy_{false};  // what a run writes is its own until it lets go
 };
 
 }  // namespace dvm

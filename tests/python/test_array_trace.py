@@ -288,3 +288,75 @@ def test_what_is_read_late_is_not_written_over():
         made = function(x, y)
         for a, b in zip(made, want, strict=True):
             np.testing.assert_array_equal(a.numpy(), b)
+
+
+def test_a_replay_that_fails_gives_nothing_away():
+    function = dvm.jit(lambda p, index: (p * 2, p[index]), mode="graph", donate=(0,))
+    good, bad = dvm.tensor(np.array([0, 4])), dvm.tensor(np.array([0, 9]))
+    for own in (False, True):
+        for index in (good, good, bad, bad):
+            p = dvm.tensor(f32(5))
+            if own:
+                p = p * 1
+                (p + 0).numpy()
+            want = f32(5)
+            if index is bad:
+                with pytest.raises(dvm.Error, match="GATHER"):
+                    function(p, index)
+                np.testing.assert_array_equal((p + 0).numpy(), want)
+            twice, picked = function(p, good)
+            np.testing.assert_array_equal(twice.numpy(), want * 2)
+            np.testing.assert_array_equal(picked.numpy(), want[[0, 4]])
+            with pytest.raises(dvm.Error, match="given away"):
+                p.numpy()
+    assert replays(function) == 1
+
+
+@pytest.mark.parametrize("donate", [(-1,), (0, 0), (0, -2), (0.0,), (True,), ("x",), "x", 1, None])
+def test_donate_takes_numbers_of_arguments(donate):
+    with pytest.raises(dvm.ArgumentError, match="donate"):
+        dvm.jit(lambda x: x * 2, mode="graph", donate=donate)
+
+
+def test_replays_take_no_negative_number():
+    with pytest.raises(_core.Error, match="negative"):
+        _core.Replays((0, -1))
+
+
+def test_a_pending_argument_given_to_a_replay_tells_its_own_error():
+    function, _ = counted(lambda x: x * 2)
+    function(dvm.tensor(f32(1)))
+    bad = dvm.tensor(f32(5))[dvm.tensor(np.array([99]))]
+    for _ in range(2):
+        with pytest.raises(dvm.Error, match="GATHER.*99"):
+            function(bad)
+
+
+def test_a_hook_on_a_program_that_was_forgotten_and_made_again_is_seen():
+    function, runs = counted(lambda x: x * 3 + 1)
+    x = dvm.tensor(f32(6))
+    function(x)
+    function(x)
+    old = _core.programs()[-1].id
+    for i in range(4097):
+        graph = _core.Graph(f"fill{i}")
+        graph.flush((graph.op(_core_op("NEG"), (graph.input(SPACE.ctypes.data, (2,), 1, None, SPACE, ""),)),))
+    assert old not in {program.id for program in _core.programs()} and len(runs) == 1
+    function(x)
+    program = _core.programs()[-1]
+    assert program.id > old and len(runs) == 2
+    function(x)
+    assert len(runs) == 2
+    _core.set_hook(program.id, 0, 2, 78)  # statistics
+    try:
+        function(x)
+        assert any(event.get("hook") == 78 for event in _core.poll_events())
+    finally:
+        _core.clear_hook(program.id, 0, 2, 78)
+
+
+SPACE = np.zeros(2, np.float32)
+
+
+def _core_op(name: str) -> int:
+    return next(code for known, code, *_ in _core.OPS if known == name)
