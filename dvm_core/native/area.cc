@@ -126,12 +126,12 @@ void run_area(const AreaCode& area, RunIO& io, Sample* sample) {
     run.prepare();
     if (area.profile) {
       const int64_t cores = std::min<int64_t>(run.units(), area.profile->vector_cores);
-      parallel_for(cores, [&](int64_t core, int) { run.tiles(core, cores, nullptr); }, static_cast<int64_t>(area.cost_ns));
+      parallel_for(cores, [&](int64_t core, int) { run.tiles(core, cores, nullptr); }, area.cost_ns);
     } else if (run.units() == 1 || area.cost_ns < kShareFromNs) {
       run.tiles(0, 1, sample);
     } else {
       const int64_t pieces = std::min(run.units(), kPieces);
-      parallel_for(pieces, [&](int64_t piece, int worker) { run.tiles(piece, pieces, worker ? nullptr : sample); }, static_cast<int64_t>(area.cost_ns));
+      parallel_for(pieces, [&](int64_t piece, int worker) { run.tiles(piece, pieces, worker ? nullptr : sample); }, area.cost_ns);
     }
   }
   run.finish();
@@ -163,7 +163,7 @@ bool run_stack(const AreaCode* areas, int count, RunIO& io, int64_t* ns) {
         runs[static_cast<size_t>(p.area)].tiles(p.number, p.of, nullptr);
         __atomic_fetch_add(ns + p.area, now_ns() - start, __ATOMIC_RELAXED);
       },
-      static_cast<int64_t>(cost_ns));
+      cost_ns);
   for (const AreaRun& run : runs) run.finish();
   return true;
 }

@@ -209,7 +209,7 @@ void Encoder::lower_chained(int i, const Ref& a) {
 void Encoder::lower_convolution(int i, int32_t dst) {
   const Instr& in = code_.instrs[i];
   const Convolution& v = out_.convolutions[0];
-  out_.cost_ns += kMultiplyAddNs * static_cast<double>(v.batches * v.m) * static_cast<double>(v.n * v.k * v.images);
+  out_.cost_ns += kMultiplyAddNs * static_cast<double>(v.batches * v.m) * static_cast<double>(v.n) * static_cast<double>(v.k * v.images);
   const bool halves = v.dtype != in.dtype;
   const int32_t c = halves ? add_register(Span::kFull, v.dtype) : dst;
   emit({.id = static_cast<Tile>(in.op), .span = Span::kFull, .dtype = v.dtype, .dst = c, .number = 0, .instr = i});

@@ -71,7 +71,7 @@ class Pool {
 
   int workers() const { return static_cast<int>(helpers_.size()) + 1; }
 
-  void run(int64_t units, UnitFn fn, void* context, int64_t cost_ns) {
+  void run(int64_t units, UnitFn fn, void* context, double cost_ns) {
     fn_ = fn;
     context_ = context;
     units_ = units;
@@ -161,7 +161,7 @@ class Pool {
   }
 
   // Small jobs in quick succession are worth a wake-up together: their costs add up, and fade when they come seldom.
-  bool worth_waking(int64_t cost_ns) {
+  bool worth_waking(double cost_ns) {
     if (cost_ns <= 0) return true;
     const int64_t t = now();
     if (t - last_job_ns_ > 1'000'000) debt_ns_ = 0;
@@ -206,7 +206,8 @@ class Pool {
   void* context_ = nullptr;
   int64_t units_ = 0;
   std::exception_ptr error_;
-  int64_t debt_ns_ = 0, last_job_ns_ = 0;
+  double debt_ns_ = 0;
+  int64_t last_job_ns_ = 0;
   std::atomic<bool> failed_{false}, quit_{false};
   std::atomic<int> parked_{0};
   std::atomic<uint32_t> wakes_{0};
@@ -257,7 +258,7 @@ int pool_threads() { return instance()->wanted.load(); }
 
 void set_pool_threads(int n) { instance()->wanted.store(n <= 0 ? default_workers() : std::min(n, kMaxWorkers)); }
 
-void parallel_for(int64_t units, UnitFn fn, void* context, int64_t cost_ns) {
+void parallel_for(int64_t units, UnitFn fn, void* context, double cost_ns) {
   Shared& shared = *instance();
   if (units <= 1 || worker_here >= 0 || shared.wanted.load(std::memory_order_relaxed) <= 1 || (cost_ns > 0 && cost_ns < kShareFromNs))
     return run_alone(units, fn, context);

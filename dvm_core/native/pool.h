@@ -12,13 +12,13 @@ void set_pool_threads(int n);
 
 using UnitFn = void (*)(void* context, int64_t unit, int worker);
 // Runs fn for units 0..units-1, each once, in any order, on any worker; returns when all are done. `cost_ns`: what all units would take
-// on one thread, to decide whether waking a parked helper pays (0: unknown, wakes). The first exception a unit throws is rethrown here
-// after the others have finished. A nested call, and a call while another thread uses the pool, runs on the calling thread alone:
-// worker numbers are unique within one call, not over concurrent calls, so scratch memory belongs to the thread (thread_scratch).
-void parallel_for(int64_t units, UnitFn fn, void* context, int64_t cost_ns = 0);
+// on one thread, to decide whether waking a parked helper pays (0: unknown, wakes; in floating point, for sizes are hostile). The first exception a unit throws
+// is rethrown here after the others have finished. A nested call, and a call while another thread uses the pool, runs on the calling thread alone: worker
+// numbers are unique within one call, not over concurrent calls, so scratch memory belongs to the thread (thread_scratch).
+void parallel_for(int64_t units, UnitFn fn, void* context, double cost_ns = 0);
 
 template <class F>
-void parallel_for(int64_t units, F&& fn, int64_t cost_ns = 0) {
+void parallel_for(int64_t units, F&& fn, double cost_ns = 0) {
   using Fn = std::remove_reference_t<F>;
   parallel_for(
       units, [](void* context, int64_t unit, int worker) { (*static_cast<Fn*>(context))(unit, worker); }, const_cast<void*>(static_cast<const void*>(&fn)),

@@ -1,5 +1,4 @@
 // Pooling and its gradients, one plane after the other; halves are computed in float32 and rounded at the end.
-#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -71,7 +70,7 @@ void run_pool(const Instr& in, const void* a, const void* b, const Dims& last_sh
   };
   // In floating point: taps are bounded by 2^20 each, not by memory.
   const double cost = double(image[0] * image[1]) * (double(pixels) + double(outputs) * double(w.y.taps) * double(w.x.taps));
-  parallel_for(image[0] * image[1], plane, static_cast<int64_t>(std::min(cost, 1e18)));
+  parallel_for(image[0] * image[1], plane, cost);
 }
 
 }  // namespace dvm
