@@ -8,7 +8,6 @@ thread the clock is the thread's own, so that a busy machine does not count.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import math
 import sys
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import command
 import numpy as np
 from timing import Row, Sweep, interleave
 
@@ -239,26 +239,9 @@ def sweeps(quick: bool, only: str = "", shapes: int = 0, threads: int = 0) -> It
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="12 shapes a row")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only rows whose name has TEXT")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads for all contenders (0: one per processor)")
-    parser.add_argument("--shapes", type=int, default=0, metavar="N", help="shapes per row")
-    parser.add_argument("--cells", action="store_true", help="every shape as well")
-    options = parser.parse_args()
+    options = command.options(__doc__, "12 shapes a row").parse_args()
     _core.set_threads(options.threads)
-    for sweep in sweeps(options.quick, options.only, options.shapes, options.threads):
-        for peer in [*sweep.peers(), None]:
-            told = sweep.against(peer)
-            print(f"{sweep.name} vs {peer or 'best'}: {told.shapes} shapes, geomean {told.geomean:.2f}, won {told.won:.0%}, "
-                  f"worst {told.worst:.2f} at {told.worst_at}")
-        for part in dict.fromkeys(cell.name.partition(":")[0] for cell in sweep.cells):
-            told = Sweep(part, [cell for cell in sweep.cells if cell.name.startswith(part + ":")]).against()
-            print(f"    {part:16} {told.shapes:4} shapes, geomean {told.geomean:.2f}, won {told.won:.0%}, worst {told.worst:.2f}")
-        for cell in sweep.cells if options.cells else ():
-            ratio = min(cell.ratio(peer) for peer in cell.times if peer != cell.ours)
-            print(f"        {cell.name:36} {ratio:6.2f}   " + "   ".join(f"{name} {time * 1e6:.1f}" for name, time in cell.times.items()))
-        sys.stdout.flush()
+    command.tell(sweeps(options.quick, options.only, options.shapes, options.threads), options.cells, command.by_prefix)
     return 0
 
 

@@ -8,7 +8,6 @@ mode, `dynamic=True`), PyTorch's eager mode its own fused functions and, where t
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import math
 import sys
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import command
 import numpy as np
 from timing import Row, Sweep, interleave
 
@@ -388,23 +388,10 @@ def sweeps(quick: bool, only: str = "", shapes: int = 0, compiled: bool = True, 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="8 shapes a row")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only rows whose name has TEXT")
-    parser.add_argument("--shapes", type=int, default=0, metavar="N", help="shapes per row")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="of every contender; 1: measured in this thread's own time")
-    parser.add_argument("--cells", action="store_true", help="every shape as well")
+    parser = command.options(__doc__, "8 shapes a row")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
     options = parser.parse_args(arguments)
-    for sweep in sweeps(options.quick, options.only, options.shapes, not options.no_compile, options.threads):
-        for peer in [*sweep.peers(), None]:
-            told = sweep.against(peer)
-            print(f"{sweep.name} vs {peer or 'best'}: {told.shapes} shapes, geomean {told.geomean:.2f}, won {told.won:.0%}, "
-                  f"worst {told.worst:.2f} at {told.worst_at}")
-        for row in sweep.cells if options.cells else ():
-            ratio = min(row.ratio(peer) for peer in row.times if peer != row.ours)
-            print(f"        {row.name:24} {ratio:6.2f}   " + "   ".join(f"{name} {time * 1e6:.1f}" for name, time in row.times.items()))
-        sys.stdout.flush()
+    command.tell(sweeps(options.quick, options.only, options.shapes, not options.no_compile, options.threads), options.cells)
     return 0
 
 
