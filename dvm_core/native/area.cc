@@ -20,7 +20,6 @@
 namespace dvm {
 namespace {
 
-constexpr int64_t kPieces = 24;          // an area in pieces a worker takes at once
 constexpr double kShareFromNs = 8000;    // less work stays on the calling thread
 constexpr double kStackFromNs = 48000;   // of a stack, which takes a microsecond to lay out
 

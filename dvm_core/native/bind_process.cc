@@ -1,5 +1,6 @@
 // What concerns the whole process: memory, counters, settings.
 #include "bind_common.h"
+#include "infer.h"
 #include "pool.h"
 
 namespace dvm {
@@ -17,7 +18,7 @@ nb::object empty(nb::handle shape, int dtype) {
   for (int i = 0; i < v.shape.rank; ++i) {
     const int64_t n = v.shape[i];
     if (n < 0) throw UserError("empty: shape " + shape_text(v.shape) + " has a negative extent");
-    if (n > 1 && bytes > (int64_t{1} << 46) / n) throw UserError("empty: " + type_text(v.dtype, v.shape) + " is too large");
+    if (n > 1 && bytes > kMaxBytes / n) throw UserError("empty: " + type_text(v.dtype, v.shape) + " is too large");
     if (n > 1) bytes *= n;
   }
   v.strides = contiguous_strides(v.shape);

@@ -18,7 +18,6 @@ class DeviceValues {
  public:
   DeviceValues(const Profile& profile, size_t count) : profile_(profile), values_(count) {}
 
-  const Profile& profile() const { return profile_; }
   std::vector<Value>& values() { return values_; }
 
   // Copies in what the segment reads and makes room for what it writes. Throws UserError if a copy fails or takes too long, or the device

@@ -4,6 +4,7 @@
 #include "kernels_elementwise.h"
 #include "kernels_gemm.h"
 #include "kernels_half.h"
+#include "kernels_integer.h"
 #include "kernels_move.h"
 #include "kernels_planes.h"
 #include "kernels_random.h"

@@ -8,8 +8,6 @@
 
 namespace dvm {
 
-inline constexpr int64_t kPieces = 24;
-
 // An operand in memory, strides in elements.
 struct Memory {
   uint8_t* data;

@@ -132,8 +132,9 @@ int64_t find(const T* row, int64_t n, T best) {
 }
 
 void write_index(uint8_t* dst, DType dtype, int64_t at, int64_t index) {
+  const auto small = static_cast<int32_t>(index);
   if (dtype == DType::kI64) std::memcpy(dst + at * 8, &index, 8);
-  else if (const auto small = static_cast<int32_t>(index); true) std::memcpy(dst + at * 4, &small, 4);
+  else std::memcpy(dst + at * 4, &small, 4);
 }
 
 // [outer, extent, inner] around an axis.

@@ -42,6 +42,11 @@ const char* extent_text(Extent e) {
 
 }  // namespace
 
+const char* kind_name(AreaKind kind) {
+  constexpr const char* names[] = {"vector", "cube", "move", "reduce"};
+  return names[static_cast<int>(kind)];
+}
+
 void PassLog::add(const char* pass, const std::string& text) {
   for (auto& [name, told] : passes)
     if (name == pass) {
@@ -69,8 +74,7 @@ void PassLog::add_fusing(const ProgramCode& code, int begin, int end, const Fusi
   }
   for (size_t a = 0; a < f.areas.size(); ++a) {
     const Area& area = f.areas[a];
-    constexpr const char* kinds[] = {"vector", "cube", "move", "reduce"};
-    fused += "area " + std::to_string(a) + " " + kinds[static_cast<int>(area.kind)] + " {\n";
+    fused += "area " + std::to_string(a) + " " + kind_name(area.kind) + " {\n";
     for (int i : area.instrs) fused += "  " + resolved_text(code, i, f.resolved) + extent_text(f.extent[static_cast<size_t>(i)]) + "\n";
     fused += "} // " + area.cut + "\n";
   }

@@ -8,6 +8,8 @@
 
 namespace dvm {
 
+const char* kind_name(AreaKind kind);
+
 class PassLog {
  public:
   // Texts of one pass (of its areas) are joined.

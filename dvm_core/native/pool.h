@@ -5,6 +5,9 @@
 
 namespace dvm {
 
+// Work of many units is divided into as many pieces, each taken at once by a worker.
+inline constexpr int64_t kPieces = 24;
+
 // Workers of a parallel_for, the caller included. Worker numbers are below this.
 int pool_threads();
 // 0: one per processor this process may use. Takes effect at the next parallel_for; clamped to 1..64.

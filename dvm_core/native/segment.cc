@@ -18,11 +18,6 @@
 namespace dvm {
 namespace {
 
-const char* kind_name(AreaKind kind) {
-  constexpr const char* names[] = {"vector", "cube", "move", "reduce"};
-  return names[static_cast<int>(kind)];
-}
-
 // Which values are in memory after their area, and the lives of those that the workspace holds.
 void plan_values(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const Fusing& f, std::vector<uint8_t>* stored,
                  std::vector<Lifetime>* lifetimes) {

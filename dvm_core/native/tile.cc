@@ -23,6 +23,12 @@ constexpr int64_t kWindowCols = 256, kWindowElements = 256 * 256, kLeastUnits = 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
 
+// Tiles of a product or convolution whose size is given.
+void product_tiles_of(int64_t elements, const Area& area, Geometry* g) {
+  if (!area.rows_whole) g->tile_cols = std::min(g->cols, round_up(elements, kCubePanel));
+  g->tile_rows = std::clamp<int64_t>(elements / g->tile_cols, 1, g->rows);
+}
+
 }  // namespace
 
 TileSpace::TileSpace(const Area& area) : axes_(area.bounds.count) {
@@ -161,11 +167,7 @@ void TileSpace::cube_tiles(const Area& area, const Product& p, int64_t tile_elem
   Geometry& g = geometry;
   g.chunk_outer = true;
   g.tile_cols = g.cols;
-  if (tile_elements) {
-    if (!area.rows_whole) g.tile_cols = std::min(g.cols, round_up(tile_elements, kCubePanel));
-    g.tile_rows = std::clamp<int64_t>(tile_elements / g.tile_cols, 1, g.rows);
-    return;
-  }
+  if (tile_elements) return product_tiles_of(tile_elements, area, &g);
   const bool one_block = g.rows <= kCubeRows;  // one tile of rows: each column of B is used once, and the units are columns
   if (!area.rows_whole) {
     const int64_t widest = std::max(kCubeCols, kElementsOfB / std::max<int64_t>(p.k, 1));
@@ -210,11 +212,7 @@ void TileSpace::convolution_tiles(const Area& area, const Convolution& v, int64_
   Geometry& g = geometry;
   g.chunk_outer = true;
   g.tile_cols = g.cols;
-  if (tile_elements) {
-    if (!area.rows_whole) g.tile_cols = std::min(g.cols, round_up(tile_elements, kCubePanel));
-    g.tile_rows = std::clamp<int64_t>(tile_elements / g.tile_cols, 1, g.rows);
-    return;
-  }
+  if (tile_elements) return product_tiles_of(tile_elements, area, &g);
   if (!area.rows_whole) g.tile_cols = std::min(g.cols, window_columns(v));
   const int64_t chunks = ceil_div(g.cols, g.tile_cols), most = std::max(kCubeGroup, (area.rows_whole ? 8 : 1) * kWindowElements / g.tile_cols);
   if (v.m <= most / 2 && v.batches * chunks >= kLeastUnits) {  // small matrices: several of them
