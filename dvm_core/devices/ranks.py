@@ -59,7 +59,8 @@ def fork(size: int) -> int:
     memory = mmap.mmap(-1, size * (_HEAD + _CHUNK))
     barrier = multiprocessing.get_context("fork").Barrier(size, timeout=_PATIENCE)
     children: list[int] = []
-    sys.stdout.flush(), sys.stderr.flush()
+    sys.stdout.flush()
+    sys.stderr.flush()
     for rank in range(1, size):
         child = os.fork()
         if not child:
@@ -79,7 +80,8 @@ def join(status: int = 0) -> None:
     if status and ranks.barrier is not None:
         ranks.barrier.abort()  # nobody waits for a rank that failed
     if ranks.rank:
-        sys.stdout.flush(), sys.stderr.flush()
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(status)
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in ranks.children]
     failed = [f"rank {rank} ended with {code}" for rank, code in enumerate(codes, 1) if code]

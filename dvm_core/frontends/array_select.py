@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..dtypes import bool_, describe, float32, int32, int64
+from ..dtypes import of as dtype_of
 from ..errors import ArgumentError, where
 from ..msbc.layout import CODES as OP
 from .array_record import record
@@ -165,6 +166,4 @@ class Selection:
 def random(shape: Sequence[int], seed: int, offset: int = 0, dtype: Any = float32) -> Array:
     """Numbers uniform over [0, 1) (int32, int64: over all values) that seed, offset and the element's number decide: the same on every
     device and in every run. Another offset gives another sequence."""
-    from ..dtypes import of as dtype_of
-
     return record(OP["RANDOM"], (), (), tuple(shape), dtype_of(dtype).code, (signed(seed), signed(offset)))

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
+from ..dtypes import TABLE
 
 CODE = {name: code for name, code, *_ in _core.OPS}
 NAME = {code: name for name, code in CODE.items()}
 CLASS = {code: letter for _, code, letter, *_ in _core.OPS}
 
-F32, F16, BF16, F64, BOOL, I8, U8, I32, I64 = 1, 2, 3, 4, 5, 6, 7, 8, 9  # native/types.h
+F32, F16, BF16, F64, BOOL, I8, U8, I32, I64 = (dtype.code for dtype in TABLE)
 FLOATS = frozenset((F32, F16, BF16, F64))
 HALVES = frozenset((F16, BF16))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import mindspore as ms
 import numpy as np
-from mindspore import Parameter, Tensor, nn, ops
+from mindspore import Tensor, nn, ops
 
 from .. import _core
 from ..errors import UnsupportedError
@@ -197,14 +197,6 @@ def replace_data(tensor: Tensor, value: Tensor) -> None:
 def same_memory(tensor: Tensor) -> Any:
     """Another object over the tensor's memory, which keeps it when the tensor itself gets other memory."""
     return Tensor.__mro__[1](tensor)
-
-
-def is_parameter(value: Any) -> bool:
-    return isinstance(value, Parameter)
-
-
-def is_cell(value: Any) -> bool:
-    return isinstance(value, nn.Cell)
 
 
 def is_primitive(value: Any) -> bool:

@@ -12,7 +12,7 @@ from mindspore import Tensor
 from .. import _core
 from ..errors import UnsupportedError, convert, where
 from . import capture as captures
-from . import grad
+from . import grad, mindspore_hooks  # noqa: F401  hooks are installed
 from . import mindspore_compat as compat
 from .mindspore import MsCapture
 from .names import line_of

@@ -288,10 +288,6 @@ def _kept(c: Any, value: int, shape: tuple[int, ...], keep: float) -> tuple[int,
     return c.mul(c.select(mask, value, c.full(0.0, (), c.dtype(value))), 1 / keep), mask
 
 
-def _probability(c: Any, x: Any) -> float:
-    return _number(c, x)
-
-
 @lowers("Dropout")
 def _dropout(c: Any, x: Any, keep: Any = None, *_: Any) -> tuple[int, int]:
     value = c.value(x)
@@ -301,13 +297,13 @@ def _dropout(c: Any, x: Any, keep: Any = None, *_: Any) -> tuple[int, int]:
 @lowers("DropoutExt")
 def _dropout_ext(c: Any, x: Any, probability: Any = 0.5, *_: Any) -> tuple[int, int]:
     value = c.value(x)
-    return _kept(c, value, c.shape(value), 1 - _probability(c, probability))
+    return _kept(c, value, c.shape(value), 1 - _number(c, probability))
 
 
 @lowers("FuncDropoutExt")
 def _func_dropout(c: Any, x: Any, probability: Any = 0.5, training: bool = True, *_: Any) -> Any:
     value = c.value(x)
-    return _kept(c, value, c.shape(value), 1 - _probability(c, probability))[0] if training else x
+    return _kept(c, value, c.shape(value), 1 - _number(c, probability))[0] if training else x
 
 
 def _channels(c: Any, value: int) -> tuple[int, ...]:
@@ -320,7 +316,7 @@ def _channels(c: Any, value: int) -> tuple[int, ...]:
 @lowers("Dropout2dExt")
 def _dropout_channels_ext(c: Any, x: Any, probability: Any = 0.5, training: bool = True, *_: Any) -> Any:
     value = c.value(x)
-    return _kept(c, value, _channels(c, value), 1 - _probability(c, probability))[0] if training else x
+    return _kept(c, value, _channels(c, value), 1 - _number(c, probability))[0] if training else x
 
 
 @lowers("Dropout2D", "Dropout3D")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..dtypes import bool_, float32, float64, int32, int64
 from . import layout as L
 from .stream import Ragged, Stream
 
@@ -25,7 +26,7 @@ _ARITY = _table({code: entry[2] for code, entry in L.OPS.items()}, -1)
 _RULE = _table({code: ("same", "bool", "attr").index(entry[3]) for code, entry in L.OPS.items()})
 _ITEM = _table(L.ITEM_SIZE, 0)
 _OP = L.CODES
-_F32, _F64, _BOOL, _I32, _I64 = 1, 4, 5, 8, 9
+_F32, _F64, _BOOL, _I32, _I64 = (dtype.code for dtype in (float32, float64, bool_, int32, int64))
 
 
 def _op(*names: str) -> Callable[[Stream], np.ndarray]:

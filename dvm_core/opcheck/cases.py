@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _core
-from ..dtypes import BY_CODE, find
+from ..dtypes import find
 
 OPS = {name: code for name, code, *_ in _core.OPS}
 _CLASS = {name: cls for name, _, cls, *_ in _core.OPS}
@@ -230,8 +230,3 @@ def cases(op: str) -> list[Case]:
     """All cases of an op, in every dtype; those it does not take are refused when they are recorded."""
     make = _BY_OP.get(op) or _BY_CLASS[_CLASS[op]]
     return [case for dtype in DTYPES for case in make(Make(op, dtype))]
-
-
-def result_name(code: int) -> str:
-    """The name of a dtype code."""
-    return BY_CODE[code].name

@@ -15,7 +15,7 @@ from mindspore.ops.auto_generate import gen_ops_prim  # noqa: E402
 
 import dvm_core as dvm  # noqa: E402
 from dvm_core import _core  # noqa: E402
-from dvm_core.frontends import fallback, mindspore  # noqa: E402
+from dvm_core.frontends import fallback, mindspore_hooks  # noqa: E402
 from dvm_core.frontends import mindspore_compat as compat  # noqa: E402
 from dvm_core.frontends.lowering import LOWER  # noqa: E402
 
@@ -115,6 +115,6 @@ def test_missing_internal_is_named_with_the_versions(capsys: pytest.CaptureFixtu
 
 
 def test_hooks_do_nothing_outside_a_capture() -> None:
-    assert mindspore.current() is None
+    assert mindspore_hooks.current() is None
     x = Tensor(A)
     assert str(x[1]) == str(Tensor(A[1])) and float(x[0, 1]) == 1.0 and nn.ReLU()(x).shape == (2, 3)
