@@ -248,7 +248,8 @@ def _gelu_tanh(e: Emitter, g: int, n: Node) -> int:
     # y = x/2 (1 + t), t = tanh(k (x + m x^3))  =>  dy/dx = (1 + t + x (1 - t^2) k (1 + 3 m x^2)) / 2
     k, m = n.attrs
     (t,) = n.saved
-    slope = e.mul(e.mul(e.sub(1.0, e.mul(t, t)), e.add(e.mul(e.mul(n.a, n.a), 3 * k * m), k)), n.a)
+    x = e.maximum(e.minimum(n.a, 100.0), -100.0)  # beyond, 1 - t^2 is 0, and 0 times an overflow would be NaN
+    slope = e.mul(e.mul(e.sub(1.0, e.mul(t, t)), e.add(e.mul(e.mul(x, x), 3 * k * m), k)), x)
     return e.mul(g, e.mul(e.add(e.add(t, 1.0), slope), 0.5))
 
 

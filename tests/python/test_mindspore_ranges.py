@@ -108,3 +108,9 @@ def test_xlogy_of_nothing_has_finite_gradients() -> None:
     check(result, np.array([0, 0, 2 * math.log(3), 0]), "value")
     check(of_a, np.array([0, 0, math.log(3), math.log(4)]), "of a")
     check(of_b, np.array([0, 0, 2 / 3, 0]), "of b")
+
+
+def test_the_gradient_of_gelu_is_finite_for_every_number() -> None:
+    points = np.array([-3e38, -1e20, -1e10, -50, 50, 1e10, 1e20, 3e38], np.float32)
+    _, (gradient,) = values_and_gradients(lambda x: mint.nn.functional.gelu(x, approximate="tanh"), points)
+    check(gradient, (points > 0).astype(np.float64), "gelu")
