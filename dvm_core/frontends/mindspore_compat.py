@@ -6,6 +6,7 @@ is left out with one notice.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -183,6 +184,22 @@ def empty(shape: tuple[int, ...], dtype: int) -> np.ndarray:
 def needs_grad(tensor: Tensor) -> bool:
     """Whether the tensor is one gradients are wanted for (a parameter, an input of a function under grad, a result of such)."""
     return tensor._requires_grad
+
+
+# Ops of MindSpore whose result is a view of their operand, by the name of the node that brings its gradient back.
+_VIEWS = re.compile(r"View|Reshape|Transpose|Split|Chunk|Squeeze|ExpandDims|Expand|Slice|Narrow|Broadcast|Select|Strided|Diagonal|Flatten"
+                    r"|Unstack|Unbind|Permute|Swap|Move|Unfold|Meshgrid|Real|Imag")
+
+
+def is_differentiable_view(tensor: Tensor) -> bool:
+    """Whether a gradient is wanted for a tensor that is a view of another: MindSpore hands ops a copy of such a tensor, made before they are
+    dispatched, which no gradient leads back from."""
+    if not needs_grad(tensor):
+        return False
+    node = getattr(tensor, "_grad_node", None)
+    node = node() if callable(node) else node
+    name = getattr(node, "name", "")
+    return not tensor.is_contiguous() or bool(_VIEWS.search(name() if callable(name) else name))
 
 
 def is_complex(tensor: Tensor) -> bool:
