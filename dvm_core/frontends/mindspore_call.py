@@ -28,7 +28,7 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def _owned(value: Any) -> Any:
-    # A view that a gradient is wanted for, as a tensor of its own: MindSpore multiplies by one, and takes the gradient back through the view.
+    # A view that a gradient is wanted for, as a tensor of its own: MindSpore multiplies by one and takes the gradient through the view.
     if isinstance(value, compat.Tensor):
         return value * 1 if compat.is_differentiable_view(value) else value
     if value.__class__ in (tuple, list):

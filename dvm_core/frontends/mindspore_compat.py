@@ -192,8 +192,8 @@ _VIEWS = re.compile(r"View|Reshape|Transpose|Split|Chunk|Squeeze|ExpandDims|Expa
 
 
 def is_differentiable_view(tensor: Tensor) -> bool:
-    """Whether a gradient is wanted for a tensor that is a view of another: MindSpore hands ops a copy of such a tensor, made before they are
-    dispatched, which no gradient leads back from."""
+    """Whether a gradient is wanted for a tensor that is a view of another: MindSpore hands ops a copy of such a tensor, made before they
+    are dispatched, which no gradient leads back from."""
     if not needs_grad(tensor):
         return False
     node = getattr(tensor, "_grad_node", None)

@@ -20,3 +20,15 @@ def mindspore_forgets_failed_gradients() -> Iterator[None]:
     compat = sys.modules.get("dvm_core.frontends.mindspore_compat")
     if compat is not None and compat.grad_enabled():
         compat.clear_gradient_state()
+
+
+@pytest.fixture(autouse=True)
+def no_hook_outlives_its_test() -> Iterator[None]:
+    """Hooks and results nobody took are the process's: the next test would find them."""
+    yield
+    core = sys.modules.get("dvm_core._core")
+    if core is not None:
+        core.clear_hooks()
+        core.synchronize_copies()
+        while core.poll_events():
+            pass
