@@ -59,8 +59,8 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
         graph.step = step
         active = ArrayCapture(graph, info.name, step)
         trace = array_trace.begin(info, args, kwargs) if info.mode == "graph" else None
-        capture.push(active)
         try:
+            capture.push(active)
             result = info.function(*(trace.arguments if trace else args), **kwargs)
             if check is not None:
                 check(reloadable.signature(result, describe, values=False))

@@ -133,8 +133,8 @@ class Kernel(Elementwise, Arrays, Hints, Custom, Grouped, Collectives):
         lowering = Lowering(self.name, self._arrays, self._drying)
         lowering.graph.step = reloadable.step()
         recording = KernelCapture(lowering.graph, self.name, lowering.graph.step)
-        capture.push(recording)
         try:
+            capture.push(recording)
             lowering.run(self._reached())
             if before is not None:
                 before()

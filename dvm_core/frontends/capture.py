@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -20,6 +22,7 @@ class Capture:
     front_end = ""  # "mindspore", "array"
     inspected = False  # a debugger has shown its tensors, and may hold them longer than the program would
     paused = False  # the framework itself runs what is called
+    caller: FrameType | None = None  # the frame that pushed it, until it is popped
     mode = "stream"  # "stream": the Python body runs on every call; "graph": a trace is replayed without it
 
     def __init__(self, graph: Graph, function: str, step: int) -> None:
@@ -100,21 +103,43 @@ def captures() -> dict[int, list[Capture]]:
         return {thread: list(stack) for thread, stack in _live.items()}
 
 
-def push(capture: Capture) -> None:
-    """Makes a capture the active one of the calling thread."""
+def push(capture: Capture, caller: FrameType | None = None) -> None:
+    """Makes a capture the active one of the calling thread. caller: the frame that the capture ends with; the calling one if None. Captures
+    whose frame has ended without `pop`, as an exception from a signal handler can have it, were left behind and end here."""
     capture.thread = threading.get_ident()
+    capture.caller = caller or sys._getframe(1)
+    going_on(capture.caller)
     with _lock:
         _live.setdefault(capture.thread, []).append(capture)
     _activate(capture)
 
 
+def going_on(frame: FrameType | None) -> bool:
+    """Whether a captured call of the calling thread, whose innermost frame is `frame`, is going on. Captures left behind end here."""
+    stack = _live.get(threading.get_ident())
+    if not stack:
+        return False
+    running = set()
+    while frame is not None:
+        running.add(frame)
+        frame = frame.f_back
+    with _lock:
+        stack[:] = [capture for capture in stack if capture.caller in running]
+        if not stack:
+            _live.pop(threading.get_ident(), None)
+    below = stack[-1] if len(stack) > _top.aside else None
+    if active() is not below:
+        _activate(below)
+    return below is not None
+
+
 def pop(capture: Capture) -> None:
     """Ends it; captures begun after it and left behind by an exception end with it."""
+    stack = _live.get(capture.thread, [])
+    at = stack.index(capture) if capture in stack else len(stack)
+    _activate(stack[at - 1] if at > _top.aside else None)  # first: a signal's exception after it leaves nothing recording
+    capture.caller = None
     with _lock:
-        stack = _live.get(capture.thread, [])
-        if capture in stack:
-            del stack[stack.index(capture):]
+        del stack[at:]
         if not stack:
             _live.pop(capture.thread, None)
-        below = stack[-1] if len(stack) > _top.aside else None
-    _activate(below)

@@ -71,7 +71,7 @@ def _jit_cell(cell: Any, mode: str) -> Any:
 def _wrap(function: Callable[..., Any], mode: str, donate: tuple[int, ...]) -> Callable[..., Any]:
     info = CapturedFunction(function, mode, donate)
     reloadable.register(info)
-    active = capture.active
+    active, going_on = capture.active, capture.going_on
     replay = info.replays.run if mode == "graph" else None
 
     @functools.wraps(function)
@@ -83,7 +83,7 @@ def _wrap(function: Callable[..., Any], mode: str, donate: tuple[int, ...]) -> C
                 raise convert(error) from None
             if result is not None:
                 return result
-        if active() is not None:  # part of the capture that is going on
+        if active() is not None and going_on(sys._getframe()):  # part of that capture
             return function(*args, **kwargs)
         return _front_end(args, kwargs)(info, args, kwargs)
 

@@ -336,7 +336,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self._before = compat.enable_grad()
         compat.set_enable_grad(False)
         compat.synchronize()
-        captures.push(self)
+        captures.push(self, sys._getframe(1))
         super().__enter__()
         return self
 

@@ -65,8 +65,8 @@ class Trace:
         capture.mode = "graph"
         capture.imms = self.imms
         capture.entries = self.template
-        captures.push(capture)
         try:
+            captures.push(capture)
             compat.synchronize()
             record, graph = capture.graph.op, capture.graph
             for value, call in enumerate(self.calls):

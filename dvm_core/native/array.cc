@@ -7,7 +7,7 @@
 namespace dvm {
 namespace {
 
-// Borrowed: `active` from whoever set it, `recorder` from the capture it belongs to, `own` from the thread's dictionary.
+// `active` is held; borrowed: `recorder` from the capture it belongs to, `own` from the thread's dictionary.
 struct Here {
   PyObject* active = nullptr;
   PyObject* recorder = nullptr;
@@ -110,7 +110,8 @@ void Recorder::take_over() {
 }
 
 void set_active_capture(PyObject* capture) {
-  here.active = capture;
+  Py_XINCREF(capture);
+  Py_XSETREF(here.active, capture);
   here.recorder = nullptr;
 }
 

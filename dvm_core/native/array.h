@@ -40,7 +40,7 @@ struct Recorder {
 
 // Where the calling thread records: the graph of its active capture, or one of its own.
 nb::object current_recorder();
-void set_active_capture(PyObject* capture);  // null: none; whoever set it keeps it alive
+void set_active_capture(PyObject* capture);  // null: none
 PyObject* active_capture();
 
 // The value id of an array for a recorder's graph; computed elsewhere first if it must be.

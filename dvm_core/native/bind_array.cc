@@ -319,7 +319,7 @@ void bind_arrays(nb::module_& m) {
   m.def("current_recorder", &current_recorder, "Where the calling thread records: the graph of its active capture, or one of its own.");
   m.def(
       "set_active_capture", [](nb::handle capture) { set_active_capture(capture.is_none() ? nullptr : capture.ptr()); }, "capture"_a.none(),
-      "The calling thread's active capture, None: none. Whoever sets it keeps it alive.");
+      "The calling thread's active capture, None: none.");
   m.def(
       "active_capture", [] { return active_capture() ? nb::borrow(active_capture()) : nb::object(nb::none()); },
       "The calling thread's active capture, None: none.");

@@ -1,6 +1,7 @@
 """@dvm.jit on functions, methods, cells, over MindSpore tensors and dvm.tensor; graph mode and its guards."""
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -13,7 +14,7 @@ from mindspore import Parameter, Tensor, nn, ops  # noqa: E402
 
 import dvm_core as dvm  # noqa: E402
 from dvm_core import _core  # noqa: E402
-from dvm_core.frontends import capture, jit, notices, reloadable  # noqa: E402
+from dvm_core.frontends import array_call, capture, jit, notices, reloadable  # noqa: E402
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -284,3 +285,26 @@ def test_graph_mode_traces_again_after_a_reload() -> None:
     reloadable.at_next_call(lambda step: None)
     f(Tensor(A))
     assert len(runs) == 2
+
+
+def test_a_capture_that_an_interrupt_left_behind_ends_with_the_next_call() -> None:
+    def interrupted() -> None:
+        graph = _core.Graph("interrupted")
+        capture.push(array_call.ArrayCapture(graph, "interrupted", 1))
+
+    seen = []
+
+    @dvm.jit
+    def captured(x):
+        seen.append([live.function for live in capture.captures()[threading.get_ident()]])
+        return x * 2
+
+    try:
+        interrupted()
+        gc.collect()  # the core holds what records
+        left = dvm.tensor(np.ones(3, np.float32)) + 1
+        np.testing.assert_array_equal(captured(dvm.tensor(np.ones(3, np.float32))).numpy(), [2, 2, 2])
+        np.testing.assert_array_equal(left.numpy(), [2, 2, 2])
+    finally:
+        assert not capture.captures() and _core.active_capture() is None
+    assert seen == [[captured.__qualname__]]
