@@ -13,12 +13,11 @@ PyObject* dtype_objects[kDTypes] = {};  // dvm.float32 ..., by code
 
 Tensor& tensor_at(PyObject* o) { return *nb::inst_ptr<Tensor>(nb::handle(o)); }
 
-bool is_float_array(const Tensor& t) { return is_float(t.dtype); }
 bool is_integer(DType t) { return t >= DType::kI8; }
 
 // A Python number as an array's dtype holds it; false: not for the fast path.
 bool number_for(const Tensor& t, PyObject* number, Imm* imm) {
-  if (is_float_array(t)) {
+  if (is_float(t.dtype)) {
     if (PyFloat_CheckExact(number)) {
       *imm = imm_of(PyFloat_AS_DOUBLE(number));
       return true;
@@ -61,7 +60,7 @@ PyObject* guarded(F&& f) {
 
 nb::object fast_binary(Op op, PyObject* self, PyObject* other, bool swapped) {
   Tensor& x = tensor_at(self);
-  if (op == Op::kDIV && !is_float_array(x)) return {};
+  if (op == Op::kDIV && !is_float(x.dtype)) return {};
   Imm imm;
   const bool array = is_array(other);
   if (array ? tensor_at(other).dtype != x.dtype : !number_for(x, other, &imm)) return {};

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "infer.h"
 #include "optable.h"
 #include "place.h"
 
 namespace dvm {
 namespace {
-
-// Offsets are added and multiplied below this without overflow.
-constexpr int64_t kMaxBytes = int64_t{1} << 46;
 
 uint32_t name_number(const std::string& name) {
   static auto* numbers = new std::unordered_map<std::string, uint32_t>;
@@ -70,6 +68,7 @@ int64_t Graph::input(void* data, DType dtype, const Dims& shape, const Dims* str
   int64_t reach = item;
   for (int i = 0; i < shape.rank; ++i) {
     if (shape[i] < 0) throw UserError("input: shape " + shape_text(shape) + " has a negative extent");
+    // Below kMaxBytes offsets are added and multiplied without overflow.
     const int64_t step = strides ? (*strides)[i] : 1, most = kMaxBytes / std::max<int64_t>(1, shape[i]);
     if (shape[i] > 1 && (reach > most || step > most || step < -most)) throw UserError("input: " + type_text(dtype, shape) + " is too large");
     if (shape[i] > 1) reach *= shape[i];
