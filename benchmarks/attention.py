@@ -129,8 +129,9 @@ class Torch:
         leaves = [x.requires_grad_() for x in (q, k, v)]
 
         def gradients() -> Any:
-            out = self.fused(*leaves, is_causal=causal)
-            return [x[0].numpy() for x in self.torch.autograd.grad(out, leaves, g)]
+            with self.torch.enable_grad():  # other groups switch it off for good
+                out = self.fused(*leaves, is_causal=causal)
+                return [x[0].numpy() for x in self.torch.autograd.grad(out, leaves, g)]
         return {"torch": gradients}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,9 @@ class Array(_core.Tensor, Methods, Selection, Windows):
         return self._memory()
 
     def _memory(self) -> np.ndarray:
+        recording = _core.active_capture()
+        if recording is not None:
+            recording.reads = True  # what was read may be another value at the next call: no replay can stand for this one
         try:
             return self._numpy()
         except _core.Error as error:
@@ -125,6 +128,10 @@ class Array(_core.Tensor, Methods, Selection, Windows):
         if not self.shape:
             raise TypeError("an array of rank 0 has no length")
         return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        """The parts along the first axis."""
+        return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
         return f"dvm.tensor({describe(self.dtype, self.shape)}{'' if self.in_memory else ', not computed yet'})"

@@ -30,7 +30,7 @@ class Trace:
         own = {id(mine): given for mine, given in zip(self.arguments, self.args, strict=True) if isinstance(mine, Array)}
         handed = any(id(item) in own for item in (result if isinstance(result, tuple) else (result,)))
         why, found = "", None
-        if active.flushes:
+        if active.flushes or active.reads:
             why = "it reads a value while it runs"
         elif isinstance(result, Array) or (type(result) is tuple and result and all(isinstance(item, Array) for item in result)):
             results = (result,) if isinstance(result, Array) else result

@@ -21,6 +21,7 @@ class Capture:
 
     front_end = ""  # "mindspore", "array"
     inspected = False  # a debugger has shown its tensors, and may hold them longer than the program would
+    reads = False  # its code has read a value in Python
     paused = False  # the framework itself runs what is called
     caller: FrameType | None = None  # the frame that pushed it, until it is popped
     mode = "stream"  # "stream": the Python body runs on every call; "graph": a trace is replayed without it

@@ -360,3 +360,24 @@ SPACE = np.zeros(2, np.float32)
 
 def _core_op(name: str) -> int:
     return next(code for known, code, *_ in _core.OPS if known == name)
+
+
+@pytest.mark.parametrize("read", [float, lambda t: t.item(), lambda t: t.numpy().item(), lambda t: t.tolist(),
+                                  lambda t: np.asarray(t).item(), lambda t: 3.0 if t else 2.0])
+def test_a_value_read_from_an_argument_is_read_anew_at_every_call(read):
+    @dvm.jit(mode="graph")
+    def scaled(x, t):
+        return x * read(t)
+
+    for value in (2.0, 0.0, 4.0):
+        t = dvm.tensor(np.float32(value))
+        np.testing.assert_array_equal(scaled(dvm.tensor(np.ones(3, np.float32)), t).numpy(), np.full(3, read(t), np.float32))
+
+
+def test_an_array_is_iterated_along_its_first_axis():
+    rows = list(dvm.tensor(np.arange(6, dtype=np.float32).reshape(2, 3)))
+    assert [row.tolist() for row in rows] == [[0, 1, 2], [3, 4, 5]]
+    a, b = dvm.tensor(np.float32([1, 2]))
+    assert (a.item(), b.item()) == (1, 2)
+    with pytest.raises(TypeError, match="rank 0"):
+        iter(dvm.tensor(1.0))

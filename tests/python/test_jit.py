@@ -308,3 +308,31 @@ def test_a_capture_that_an_interrupt_left_behind_ends_with_the_next_call() -> No
     finally:
         assert not capture.captures() and _core.active_capture() is None
     assert seen == [[captured.__qualname__]]
+
+
+@pytest.mark.parametrize("read", [float, lambda t: t.item(), lambda t: t.asnumpy().item(), lambda t: t.tolist(),
+                                  lambda t: 3.0 if t else 2.0])
+def test_a_value_read_from_an_argument_is_read_anew_at_every_call(read) -> None:
+    @dvm.jit(mode="graph")
+    def scaled(x, t):
+        return x * read(t)
+
+    for value in (2.0, 0.0, 4.0):
+        t = Tensor(value, ms.float32)
+        np.testing.assert_array_equal(scaled(Tensor(A), t).asnumpy(), A * np.float32(read(t)))
+
+
+def test_a_parameter_read_in_python_is_read_anew_at_every_call() -> None:
+    class Gate(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.t = Parameter(Tensor(1.0, ms.float32))
+
+        @dvm.jit(mode="graph")
+        def construct(self, x):
+            return x * 2 if self.t.asnumpy() > 0 else x * 3
+
+    gate = Gate()
+    for value, factor in ((1.0, 2), (-1.0, 3), (1.0, 2)):
+        gate.t.set_data(Tensor(value, ms.float32))
+        np.testing.assert_array_equal(gate(Tensor(A)).asnumpy(), A * factor)
