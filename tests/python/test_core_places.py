@@ -19,7 +19,7 @@ def run(code: str, path: str = "/user/model.py", **names):
 
 @pytest.fixture(autouse=True)
 def prefixes():
-    _core.set_library_prefixes(["/lib/frame/", "/lib/work/"])
+    _core.set_library_prefixes(["/lib/frame/", "/lib/tools/"])
     yield
     _core.set_library_prefixes(dvm_core._library_prefixes())
 
@@ -84,7 +84,7 @@ def test_columns_count_utf16_units(tmp_path):
 
 
 def test_library_frames_are_walked_past():
-    inner = run("def matmul(): return place()", "/lib/work/ops.py")["matmul"]
+    inner = run("def matmul(): return place()", "/lib/tools/ops.py")["matmul"]
     middle = run("def dense(f): return f()", "/lib/frame/nn.py")["dense"]
     space = run("""
         def forward():
@@ -116,7 +116,7 @@ def test_no_user_frame_is_zero():
         found = []
         def work(): found.append(place())
         t = Thread(target=work); t.start(); t.join()
-    """, "/lib/work/pool.py")
+    """, "/lib/tools/pool.py")
     _core.set_library_prefixes(["/", "<"])
     assert _core.user_place() == 0
     assert len(space["found"]) == 1
