@@ -286,9 +286,12 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
             del self.own[address]
 
     def before_read(self, tensor: Tensor) -> None:
-        """A tensor's elements are about to be read."""
-        if tensor.data_ptr() in self.waiting:
-            self.untraceable = "it reads a value in Python"
+        """A tensor's elements are about to be read. No trace stands for that, whosever tensor it is: the next call may bring another."""
+        address = tensor.data_ptr()
+        pending = address in self.waiting
+        if pending or (self.tracing and address and not self.paused):
+            self.untraceable = self.untraceable or "it reads a value in Python"
+        if pending:
             self.flush()
 
     # ---- changing a tensor in place --------------------------------------------------------------------------------------------------

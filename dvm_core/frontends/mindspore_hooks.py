@@ -23,11 +23,7 @@ def current() -> MsCapture | None:
 
 def _before_read(tensor: Tensor) -> None:
     top: Any = captures.active()
-    if top is None or top.front_end != "mindspore":
-        return
-    if top.tracing and not top.paused and tensor._data_ptr():  # also an argument's or a parameter's: the next call may bring another
-        top.untraceable = top.untraceable or "it reads a value in Python"
-    if top.waiting:
+    if top is not None and top.front_end == "mindspore" and (top.waiting or top.tracing):
         top.before_read(tensor)
 
 
