@@ -166,12 +166,5 @@ def sweeps(quick: bool, only: str = "", shapes: int = 0, threads: int = 0) -> It
             yield Sweep(name, [_cell(torch, shape, causal, backward, seconds, threads) for shape in sampled(count)], AIM)
 
 
-def main() -> int:
-    options = command.options(__doc__, "8 shapes a row").parse_args()
-    _core.set_threads(options.threads)
-    command.tell(sweeps(options.quick, options.only, options.shapes, options.threads), options.cells, command.by_prefix)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.main(__doc__, "8 shapes a row", sweeps))

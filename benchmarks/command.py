@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 
 from timing import Sweep
 
+from dvm_core import _core
+
 
 def options(doc: str, quick: str) -> argparse.ArgumentParser:
     """doc: the benchmark's own text, whose first line is shown; quick: what --quick does."""
@@ -34,6 +36,14 @@ def tell(sweeps: Iterable[Sweep], cells: bool, parts: Callable[[Sweep], Iterable
             ratio = min(cell.ratio(peer) for peer in cell.times if peer != cell.ours)
             print(f"        {cell.name:36} {ratio:6.2f}   " + "   ".join(f"{name} {time * 1e6:.1f}" for name, time in cell.times.items()))
         sys.stdout.flush()
+
+
+def main(doc: str, quick: str, sweeps: Callable[[bool, str, int, int], Iterable[Sweep]]) -> int:
+    """A whole benchmark: sweeps(quick, only, shapes, threads), each row with its parts by prefix. Returns the exit code."""
+    chosen = options(doc, quick).parse_args()
+    _core.set_threads(chosen.threads)
+    tell(sweeps(chosen.quick, chosen.only, chosen.shapes, chosen.threads), chosen.cells, by_prefix)
+    return 0
 
 
 def by_prefix(sweep: Sweep) -> list[Sweep]:

@@ -21,7 +21,6 @@ import numpy as np
 from timing import Row, Sweep, interleave
 
 import dvm_core as dvm
-from dvm_core import _core
 
 Call = Callable[[], Any]
 LARGEST = 3e9  # multiply-adds of a sampled product: some tens of milliseconds on one core
@@ -238,12 +237,5 @@ def sweeps(quick: bool, only: str = "", shapes: int = 0, threads: int = 0) -> It
             yield Sweep(name, [cell(peers, shape, 0.05 if quick else 0.15) for shape in sampled(count, batched)], aim)
 
 
-def main() -> int:
-    options = command.options(__doc__, "12 shapes a row").parse_args()
-    _core.set_threads(options.threads)
-    command.tell(sweeps(options.quick, options.only, options.shapes, options.threads), options.cells, command.by_prefix)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.main(__doc__, "12 shapes a row", sweeps))
