@@ -178,7 +178,7 @@ nb::object record_array(nb::handle recorder, bool shape_given, const RecordSampl
   t.value = id;
   r.waiting.resize(static_cast<size_t>(id) + 1, nullptr);
   r.waiting.back() = &t;
-  sample.done(r.graph.times);
+  sample.done(*r.graph.times);
   return made;
 }
 

@@ -46,7 +46,7 @@ int64_t graph_op(Graph& g, int opcode, nb::handle operands, nb::handle attrs, nb
   if (letters < 0) throw nb::python_error();
   if (letters > 0) filled.name = nb::cast<std::string>(name);
   const int64_t id = g.record(!shape.is_none());
-  sample.done(g.times);
+  sample.done(*g.times);
   return id;
 }
 
@@ -93,7 +93,7 @@ class Flight {
 
 std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs) {
   wait_for_flush(g);
-  const SpanOf bind(&g.times, Phase::bind);
+  const SpanOf bind(g.times.get(), Phase::bind);
   const Flight flight(g);
   const int64_t first = g.first_pending();
   Graph::Flush f = g.flush(keep, outputs, program_handler(), stop_handler());
@@ -102,9 +102,9 @@ std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, 
       // Other Python threads lose less by waiting a few microseconds than this one by asking for the GIL again.
       f.launch->run();
     } else if (f.launch) {
-      const SpanOf regain(&g.times, Phase::waiting);  // of the GIL
+      const SpanOf regain(g.times.get(), Phase::waiting);  // of the GIL
       nb::gil_scoped_release unlocked;
-      const SpanOf inside(&g.times, Phase::bind);
+      const SpanOf inside(g.times.get(), Phase::bind);
       f.launch->run();
     }
   } catch (const UserError& error) {

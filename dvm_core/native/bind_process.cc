@@ -36,7 +36,7 @@ void add_times(nb::dict& d) {
   };
   int64_t all[kPhases] = {};
   nb::dict functions;
-  for (const FunctionTimes* f : all_times()) {
+  for (const FunctionTimesPtr& f : all_times()) {
     int64_t ns[kPhases];
     for (int p = 0; p < kPhases; ++p) all[p] += ns[p] = f->ns[p].load(std::memory_order_relaxed);
     nb::dict entry;

@@ -24,7 +24,7 @@ class Graph {
 
   std::string name;
   int64_t step = 0;
-  FunctionTimes& times;
+  const FunctionTimesPtr times;
 
   // strides: null: contiguous. keep: held as long as the memory may be read. Throws UserError.
   int64_t input(void* data, DType dtype, const Dims& shape, const Dims* strides, std::shared_ptr<void> keep, std::string cls);

@@ -112,8 +112,8 @@ void Launch::run() {
     announced = std::max(end, next());
   }
   advance_instructions(count_);
-  program->times.launches.fetch_add(1, std::memory_order_relaxed);
-  program->times.instructions.fetch_add(count_, std::memory_order_relaxed);
+  program->times->launches.fetch_add(1, std::memory_order_relaxed);
+  program->times->instructions.fetch_add(count_, std::memory_order_relaxed);
   {
     const WhileRunning no_fork;
     program->set_last({segments_, wanted_, keep_});
@@ -150,7 +150,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
   {
     std::unique_lock running(segment->running, std::try_to_lock);
     if (!running) {
-      const SpanOf waits(&program->times, Phase::waiting);
+      const SpanOf waits(program->times.get(), Phase::waiting);
       running.lock();
     }
     const SegmentView& seen = view(*segment->segment);
@@ -167,7 +167,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
     io.workspace = workspace ? workspace->data : nullptr;
     io.stats = &stats_;
     io.checks = &checks_;
-    io.times = &program->times;
+    io.times = program->times.get();
     const int64_t start = memory_log_on() ? now_ns() : 0;
     dvm::run(*segment->segment, io);
     if (device_) {

@@ -148,9 +148,9 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
     misses.fetch_add(1, std::memory_order_relaxed);
     compile_times().add(static_cast<double>(now_ns() - start) * 1e-3);
     const SegmentView& seen = view(*made->segment);
-    spend(times, Phase::fuse, seen.fuse_ns);
-    spend(times, Phase::tile, seen.tile_ns);
-    spend(times, Phase::encode, seen.encode_ns);
+    spend(*times, Phase::fuse, seen.fuse_ns);
+    spend(*times, Phase::tile, seen.tile_ns);
+    spend(*times, Phase::encode, seen.encode_ns);
   }
   made->last_used.store(uses.fetch_add(1) + 1);
   {

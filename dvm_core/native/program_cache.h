@@ -55,7 +55,7 @@ class Program {
   const std::vector<uint32_t> key;
   const std::string name;
   const bool backward;
-  FunctionTimes& times;  // of the function it was captured from
+  const FunctionTimesPtr times;  // of the function it was captured from
   std::atomic<int64_t> launches{0};
 
   // The structure with the shapes and immediates of the last launch; replaced, never changed, while a launch holds it.

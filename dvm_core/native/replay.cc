@@ -63,8 +63,8 @@ void Replay::compile() {
 void Replay::note_launch() {
   const auto count = static_cast<int64_t>(code_->instrs.size());
   program_->launches.fetch_add(1, std::memory_order_relaxed);
-  program_->times.launches.fetch_add(1, std::memory_order_relaxed);
-  program_->times.instructions.fetch_add(count, std::memory_order_relaxed);
+  program_->times->launches.fetch_add(1, std::memory_order_relaxed);
+  program_->times->instructions.fetch_add(count, std::memory_order_relaxed);
   count_launch();
   advance_instructions(count);
   count_copy_avoided(segment_->copies_avoided);
@@ -99,7 +99,7 @@ void Replay::run(void* const* addresses, std::shared_ptr<Storage>* given, Value*
       r.busy_.store(false, std::memory_order_release);
     }
   } end{*this};
-  const SpanOf bind(&program_->times, Phase::bind);
+  const SpanOf bind(program_->times.get(), Phase::bind);
   const WhileRunning no_fork;
   if (segment_) program_->used_again(*segment_);
   else compile();
@@ -119,7 +119,7 @@ void Replay::run(void* const* addresses, std::shared_ptr<Storage>* given, Value*
     io.code = code_.get();
     io.values = &values_;
     io.workspace = workspace ? workspace->data : nullptr;
-    io.times = &program_->times;
+    io.times = program_->times.get();
     dvm::run(*segment_->segment, io);
   }
   note_launch();

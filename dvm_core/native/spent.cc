@@ -1,7 +1,6 @@
 #include "spent.h"
 
 #include <algorithm>
-#include <deque>
 #include <mutex>
 #include <unordered_map>
 
@@ -14,12 +13,31 @@ const char* const kPhaseNames[kPhases] = {"record", "fuse", "tile", "encode", "b
 namespace {
 
 constexpr size_t kFunctions = 1024;
+const char* const kGone = "(other functions)";
 constexpr int64_t kLongestRecording = 20'000;
 
 struct Table {
   std::mutex mutex;
-  std::deque<FunctionTimes> functions;
-  std::unordered_map<std::string, FunctionTimes*> by_name;
+  std::vector<FunctionTimesPtr> functions;
+  std::unordered_map<std::string, FunctionTimesPtr> by_name;
+  size_t sweep_at = kFunctions;
+
+  FunctionTimesPtr entry(const std::string& name) {
+    FunctionTimesPtr& known = by_name[name];
+    if (!known) functions.push_back(known = std::make_shared<FunctionTimes>(name));
+    return known;
+  }
+  // What no graph and no program holds any more is added up in one entry.
+  void sweep() {
+    const FunctionTimesPtr gone = entry(kGone);
+    std::erase_if(functions, [&](FunctionTimesPtr& f) {
+      if (f.use_count() > 2 || f == gone) return false;  // two: this list and the map
+      gone->add(*f);
+      by_name.erase(f->name);
+      return true;
+    });
+    sweep_at = std::max(kFunctions, 2 * functions.size());
+  }
 };
 Table& table() {
   static Table* t = new Table;
@@ -38,21 +56,23 @@ thread_local Sampling sampling;
 
 }  // namespace
 
-FunctionTimes& times_of(const std::string& name) {
-  Table& t = table();
-  std::lock_guard lock(t.mutex);
-  const std::string& known = t.functions.size() < kFunctions || t.by_name.count(name) ? name : "(other functions)";
-  FunctionTimes*& entry = t.by_name[known];
-  if (!entry) entry = &t.functions.emplace_back(known);
-  return *entry;
+void FunctionTimes::add(const FunctionTimes& other) {
+  launches += other.launches;
+  instructions += other.instructions;
+  for (int p = 0; p < kPhases; ++p) ns[p] += other.ns[p];
 }
 
-std::vector<const FunctionTimes*> all_times() {
+FunctionTimesPtr times_of(const std::string& name) {
   Table& t = table();
   std::lock_guard lock(t.mutex);
-  std::vector<const FunctionTimes*> all;
-  for (const FunctionTimes& f : t.functions) all.push_back(&f);
-  return all;
+  if (t.functions.size() >= t.sweep_at && !t.by_name.count(name)) t.sweep();
+  return t.entry(name);
+}
+
+std::vector<FunctionTimesPtr> all_times() {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  return t.functions;
 }
 
 void spend(FunctionTimes& function, Phase phase, int64_t ns) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,13 @@ struct FunctionTimes {
   const std::string name;
   std::atomic<int64_t> launches{0}, instructions{0};
   std::atomic<int64_t> ns[kPhases] = {};
+
+  void add(const FunctionTimes& other);
 };
-// The entry of that name, for good. Names beyond the 1024 first share one.
-FunctionTimes& times_of(const std::string& name);
-std::vector<const FunctionTimes*> all_times();  // in the order of their first graph
+using FunctionTimesPtr = std::shared_ptr<FunctionTimes>;
+// The entry of that name, made if there is none. Of more than a thousand, those that nobody holds are added up in one: names may be without end.
+FunctionTimesPtr times_of(const std::string& name);
+std::vector<FunctionTimesPtr> all_times();  // in the order of their first graph
 
 // Adds to a phase; a Span around it leaves this time out.
 void spend(FunctionTimes& function, Phase phase, int64_t ns);

@@ -88,13 +88,21 @@ def test_the_table_has_a_line_for_each_function_the_longest_first():
     assert lines[-1].split()[1:] == ["5", *["0.000"] * 6, "6.000", "0.000", "6.000"]
 
 
-def test_names_without_end_share_an_entry():
-    pid = os.fork()  # the table is for good: it is filled in a child
+def test_functions_that_are_gone_share_an_entry_and_those_that_are_not_keep_theirs():
+    pid = os.fork()  # the table is the process's: it is filled in a child
     if pid == 0:
-        for i in range(1500):
-            _core.Graph(f"generated_{i}")
-        r = Recorder("generated_1499")
-        r.graph.flush((r.neg(r.input(arange(4))),))
+        kept = Recorder("kept")
+        kept.graph.flush((kept.neg(kept.input(arange(4))),))
+        before = sum(f["launches"] for f in _core.stats()["functions"].values())
+        for i in range(5000):
+            r = Recorder(f"generated_{i}") if i % 500 == 0 else _core.Graph(f"generated_{i}")
+            if i % 500 == 0:
+                r.graph.flush((r.neg(r.input(arange(4))),))
+            del r
+        last = Recorder("generated_5000")
+        last.graph.flush((last.neg(last.input(arange(4))),))
         functions = _core.stats()["functions"]
-        os._exit(0 if len(functions) <= 1025 and functions["(other functions)"]["launches"] == 1 else 1)
+        few = len(functions) < 1500 and "(other functions)" in functions
+        told = functions["kept"]["launches"] == functions["generated_5000"]["launches"] == 1
+        os._exit(0 if few and told and sum(f["launches"] for f in functions.values()) == before + 11 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
