@@ -13,7 +13,7 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
     """Calls a captured function (jit.CapturedFunction) with MindSpore tensors."""
     if info.donate:
         raise ArgumentError(f"donate is for functions of dvm.tensor arguments, and {info.name} was called with MindSpore tensors")
-    if compat.grad_enabled():
+    if compat.gradient_wanted():
         args, kwargs = _owned(args), {name: _owned(value) for name, value in kwargs.items()}
     inputs = (reloadable.signature(args, mindspore_grad.describe), reloadable.signature(kwargs, mindspore_grad.describe))
 

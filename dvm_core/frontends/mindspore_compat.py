@@ -1,4 +1,5 @@
-"""Every MindSpore internal this package relies on, and what happens if a version lacks it. Made for 2.10; nothing else imports internals.
+"""Every MindSpore internal this package relies on, and what happens if a version lacks it. Made for 2.10; nothing but this and
+mindspore_patches, which exchanges some of them, imports internals.
 
 What must be there (the capture cannot work without it) raises UnsupportedError with the version; what only makes something nicer
 is left out with one notice.
@@ -8,7 +9,9 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import mindspore as ms
@@ -78,11 +81,6 @@ def seed() -> int:
 from_numpy: Callable[[Any], Tensor] = _required("TensorPy.from_numpy (shares memory)", lambda: Tensor.__mro__[1].from_numpy)
 
 
-def clear_gradient_state() -> None:
-    """Makes MindSpore forget a gradient that was being recorded when an exception came; between training steps only."""
-    _pynative.clear_res()
-
-
 def leave_modes(depth: int) -> None:
     """Takes dispatch modes off MindSpore's stack until `depth` are left: an op that failed may have left one behind."""
     stack = _guard_stack()
@@ -111,17 +109,64 @@ def gradient_refused(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and "no_grad context" in str(error)
 
 
+class _Recording(threading.local):
+    depth = 0  # functions under grad that run on this thread
+    unwatched = True  # one may have begun before leaves_no_gradient was in its way
+
+
+_recording = _Recording()
+_RECORDERS = ("_pynative_func_grad_forward", "_pynative_func_grad_backward", "_complex_call")  # of MindSpore, by the name of their code
+
+
 def recording_gradient() -> bool:
-    """Whether a backward that runs now is itself part of a function under grad. (After an exception under value_and_grad MindSpore's own
-    flag stays set, so it alone says nothing.)"""
-    if not grad_enabled():
-        return False
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name == "_pynative_func_grad_forward":
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
+    """Whether a backward that runs now is itself part of a function under grad."""
+    return grad_enabled() and (_recording.depth > 0 or (_recording.unwatched and _on_the_stack(_RECORDERS[:1])))
+
+
+def gradient_wanted() -> bool:
+    """Whether what is called now is recorded for a gradient. Ends a recording that failed before leaves_no_gradient could see it."""
+    wanted = grad_enabled()
+    if _recording.unwatched and not _recording.depth:
+        _recording.unwatched = wanted and _on_the_stack(_RECORDERS)
+        if wanted and not _recording.unwatched:
+            _end_recording()
+            return False
+    return wanted
+
+
+def _on_the_stack(names: Sequence[str]) -> bool:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name not in names:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _end_recording() -> None:
+    _native.set_grad_flag(False)
+    _native.clear_res()
+
+
+def leaves_no_gradient(function: Callable[..., Any], records: Callable[[Any], bool]) -> Callable[..., Any]:
+    """A function of MindSpore's that records a gradient (if records(first argument)) or computes one, made to leave nothing behind when
+    it fails: MindSpore would go on believing that gradients are wanted, and record everything later for one that never comes."""
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        cell: Any = args[0] if args and isinstance(args[0], nn.Cell) else None
+        before = (cell.requires_grad, cell.is_top_cell) if cell is not None else None
+        recording = records(args[0]) if args else False
+        _recording.depth += recording
+        try:
+            return function(*args, **kwargs)
+        except BaseException:
+            if before is not None:
+                cell.requires_grad, cell.is_top_cell = before
+            if _recording.depth == recording:  # nothing around it records
+                _end_recording()
+            raise
+        finally:
+            _recording.depth -= recording
+
+    return call
 
 
 def call_again(name: str, args: tuple) -> Any:
@@ -206,6 +251,11 @@ def is_complex(tensor: Tensor) -> bool:
     return tensor.dtype in (ms.complex64, ms.complex128)
 
 
+def has_backward_hooks(cell: Any) -> bool:
+    """Whether hooks wait for a cell's gradients."""
+    return bool(getattr(cell, "_backward_hook", None) or getattr(cell, "_backward_pre_hook", None))
+
+
 def replace_data(tensor: Tensor, value: Tensor) -> None:
     """The tensor object has value's memory from now on."""
     tensor.assign_value_cpp(value)
@@ -218,183 +268,3 @@ def same_memory(tensor: Tensor) -> Any:
 
 def is_primitive(value: Any) -> bool:
     return isinstance(value, ops.Primitive)
-
-
-# ---- methods that read or change a tensor without an op ------------------------------------------------------------------------------
-
-# Before these, values that are recorded and not yet computed must be. `_item` serves bool(), int(), float(), item() and indices.
-_READERS = ("asnumpy", "_item", "tolist", "get_bytes", "__str__", "__repr__", "__getstate__", "__deepcopy__")
-
-
-def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., Any], setitem: Callable[..., bool],
-                  jit_call: Callable[[Any, tuple, dict], Any], cell_call: Callable[[Any, Any, tuple, dict], Any],
-                  function_call: Callable[[Any, tuple, dict], Any], tensor_hook: Callable[[Tensor], None],
-                  no_grad: Callable[[int], None], operands: Callable[[list], list]) -> None:
-    """Puts the front end in the way of what MindSpore does not dispatch. Outside a capture each hook costs a call.
-
-    before_read(tensor): before its values are read. getitem(tensor, index, original), setitem(tensor, index, value) -> handled.
-    jit_call(executor, args, kwargs): instead of a ms.jit function. cell_call(original, cell, args, kwargs): instead of a cell with a
-    gradient or backward hooks of its own. function_call(class, args, kwargs): instead of an autograd function. Each gives NotImplemented
-    for MindSpore's own way. tensor_hook(tensor): before a hook is put on a tensor's gradient. no_grad(1 or -1): one is entered or left.
-    operands(list) -> the operands a primitive is called with.
-    """
-    for name in _READERS:
-        _hook_reader(name, before_read)
-    _hook_index(getitem, setitem)
-    _hook_print(before_read)
-    _hook_jit(jit_call)
-    _hook_cells(cell_call)
-    _hook_functions(function_call)
-    _hook_reader("register_hook", tensor_hook)
-    _hook_no_grad(no_grad)
-    _hook_primitives(operands)
-
-
-def _hook_reader(name: str, before_read: Callable[[Tensor], None]) -> None:
-    original = getattr(Tensor, name, None)
-    if original is None:
-        notice(f"MindSpore {ms.__version__} has no Tensor.{name}; {TESTED} has it", category="compatibility", once=("compat", name))
-        return
-
-    @functools.wraps(original)
-    def read(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        before_read(self)
-        return original(self, *args, **kwargs)
-
-    setattr(Tensor, name, read)
-
-
-def _hook_index(getitem: Callable[..., Any], setitem: Callable[..., bool]) -> None:
-    original_get, original_set = Tensor.__getitem__, Tensor.__setitem__
-
-    def get(self: Tensor, index: Any) -> Any:
-        return getitem(self, index, original_get)
-
-    def put(self: Tensor, index: Any, value: Any) -> Any:
-        return None if setitem(self, index, value) else original_set(self, index, value)
-
-    Tensor.__getitem__, Tensor.__setitem__ = get, put
-
-
-def _hook_print(before_read: Callable[[Tensor], None]) -> None:
-    # ops.Print and ops.print_ read in C++ and are not dispatched.
-    original = _optional("ops.Print.__call__", lambda: ops.Print.__call__)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def call(self: Any, *args: Any) -> Any:
-        for arg in args:
-            if isinstance(arg, Tensor):
-                before_read(arg)
-        return original(self, *args)
-
-    ops.Print.__call__ = call
-
-
-def _hook_jit(jit_call: Callable[[Any, tuple, dict], Any]) -> None:
-    def get() -> Any:
-        from mindspore.graph.api import _JitExecutor
-
-        return _JitExecutor, _JitExecutor.__call__
-
-    found = _optional("_JitExecutor (ms.jit inside a captured function)", get)
-    if found is None:
-        return
-    executor, original = found
-
-    @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = jit_call(self, args, kwargs)
-        return original(self, *args, **kwargs) if result is NotImplemented else result
-
-    executor.__call__ = call
-
-
-def has_backward_hooks(cell: Any) -> bool:
-    """Whether hooks wait for a cell's gradients."""
-    return bool(getattr(cell, "_backward_hook", None) or getattr(cell, "_backward_pre_hook", None))
-
-
-def _hook_cells(cell_call: Callable[[Any, Any, tuple, dict], Any]) -> None:
-    original = _required("nn.Cell.__call__", lambda: nn.Cell.__call__)
-
-    @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.has_bprop or self._backward_hook or self._backward_pre_hook:
-            result = cell_call(original, self, args, kwargs)
-            if result is not NotImplemented:
-                return result
-        return original(self, *args, **kwargs)
-
-    nn.Cell.__call__ = call
-
-
-def _hook_functions(function_call: Callable[[Any, tuple, dict], Any]) -> None:
-    original = AutogradFunction.apply.__func__
-
-    @functools.wraps(original)
-    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        result = function_call(cls, args, kwargs)
-        return original(cls, *args, **kwargs) if result is NotImplemented else result
-
-    AutogradFunction.apply = classmethod(apply)
-
-
-def _hook_no_grad(no_grad: Callable[[int], None]) -> None:
-    # A capture runs without MindSpore's gradients, so the flag alone does not say that the user switched them off.
-    def get() -> Any:
-        from mindspore.graph.api import _no_grad
-
-        return _no_grad, _no_grad.__enter__, _no_grad.__exit__
-
-    found = _optional("_no_grad (gradients switched off inside a captured function)", get)
-    if found is None:
-        return
-    context, original_enter, original_exit = found
-
-    def enter(self: Any) -> Any:
-        no_grad(1)
-        return original_enter(self)
-
-    def leave(self: Any, *error: Any) -> Any:
-        no_grad(-1)
-        return original_exit(self, *error)
-
-    context.__enter__, context.__exit__ = enter, leave
-
-
-def _hook_primitives(operands: Callable[[list], list]) -> None:
-    # A primitive whose tensors were all made by MindSpore's C++ (as results of its ops are) is not dispatched.
-    def get() -> Any:
-        from mindspore.ops.auto_generate import gen_ops_prim, pyboost_inner_prim
-
-        return gen_ops_prim, pyboost_inner_prim
-
-    modules = _optional("gen_ops_prim, pyboost_inner_prim (primitives on results of MindSpore's own ops)", get)
-    if modules is None:
-        return
-
-    def hooked_function(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(primitive: Any, given: list, *rest: Any) -> Any:
-            return original(primitive, operands(given), *rest)
-
-        return call
-
-    def hooked_method(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: Any, *given: Any) -> Any:
-            return original(self, *operands(list(given)))
-
-        return call
-
-    functions, classes = modules
-    for name, original in list(vars(functions).items()):
-        if name.startswith("pyboost_") and not _changes_operands(name):
-            setattr(functions, name, hooked_function(original))
-    for name, kind in vars(classes).items():
-        if name.startswith("_Pyboost") and not _changes_operands(name):
-            kind.__call__ = hooked_method(kind.__call__)
-
-
-def _changes_operands(name: str) -> bool:
-    return "inplace" in name.lower() or "assign" in name.lower()

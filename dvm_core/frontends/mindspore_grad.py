@@ -48,7 +48,7 @@ def run(function: Callable[..., Any], name: str, step: int, check: Check | None,
     """
     arguments: dict[int, Tensor] = {}
     _collect((args, kwargs), arguments)
-    capture = MsCapture(name, step, compat.grad_enabled(), arguments, recorded is not None)
+    capture = MsCapture(name, step, compat.gradient_wanted(), arguments, recorded is not None)
     with capture:
         try:
             result = function(*args, **kwargs)

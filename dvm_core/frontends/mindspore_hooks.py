@@ -8,7 +8,7 @@ from mindspore import Tensor
 from .. import _core
 from ..errors import where
 from . import capture as captures
-from . import custom, mindspore_index
+from . import custom, mindspore_index, mindspore_patches
 from . import mindspore_compat as compat
 from .lowering import Unlowerable
 from .mindspore import MsCapture
@@ -96,5 +96,5 @@ def _made_here(top: MsCapture, x: Any) -> Any:
     return Tensor(x) if x.shape and x.is_contiguous() else top.tensor(top.copy(value))
 
 
-compat.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _cell_call, _function_call,
-                     _tensor_hook, _no_grad, _operands)
+mindspore_patches.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _cell_call, _function_call,
+                                _tensor_hook, _no_grad, _operands)

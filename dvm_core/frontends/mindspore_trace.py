@@ -153,7 +153,7 @@ class Traces:
         addresses = [tensor.data_ptr() for tensor in tensors]
         # Which arguments are the same tensor, and which want a gradient, is part of the kind.
         shared = tuple(addresses.index(address) for address in addresses)
-        wanted = compat.grad_enabled()
+        wanted = compat.gradient_wanted()
         key = (inputs, shared, wanted and tuple(compat.needs_grad(tensor) for tensor in tensors), (*map(_identity, objects),))
         if self.version != reloadable.version:
             self.version = reloadable.version

@@ -14,15 +14,6 @@ if os.environ.get("HYPOTHESIS_PROFILE"):
 
 
 @pytest.fixture(autouse=True)
-def mindspore_forgets_failed_gradients() -> Iterator[None]:
-    """After an exception under value_and_grad MindSpore 2.10 believes for good that a gradient is being recorded, with or without us."""
-    yield
-    compat = sys.modules.get("dvm_core.frontends.mindspore_compat")
-    if compat is not None and compat.grad_enabled():
-        compat.clear_gradient_state()
-
-
-@pytest.fixture(autouse=True)
 def no_hook_outlives_its_test() -> Iterator[None]:
     """Hooks and results nobody took are the process's: the next test would find them."""
     yield
