@@ -278,6 +278,11 @@ def device() -> str:
     """The device later launches use."""
 def set_device(name: str) -> None:
     """Chooses the device of later launches. A launch that runs ends where it began."""
+def add_device(name: str, arch: str, run: Callable[[int, list[Instruction], dict[int, tuple[np.ndarray, int]],
+                                                    dict[int, tuple[np.ndarray, int]]], None]) -> None:
+    """A device of later launches, which call run(inputs, instructions, read, made): the number of the program's inputs, some of its
+    instructions, the values in memory they may read and those they are to make, by local id as (array, dtype); bfloat16 as uint16. What it
+    raises leaves the flush. Error if there is a device of that name."""
 def device_copies() -> dict[str, Any]:
     """Copies to and from simulated devices: copies_in, copies_out, bytes_in, bytes_out, faults, copy_us (modelled)."""
 def set_copy_timeout(milliseconds: int) -> None:

@@ -48,6 +48,8 @@ nb::tuple from_ints(const Ints& ints) {
 
 // A Python object held from C++; let go with the GIL, from whatever thread.
 std::shared_ptr<void> hold(nb::handle object);
+// Instructions [begin, end) of a program's code, as programs list them.
+nb::list instructions_between(const ProgramCode& code, int begin, int end);
 // A NumPy array on the value's memory (bfloat16 as uint16), which it keeps alive; None if it is not in memory.
 nb::object to_array(const Value& value, const LeasePtr& lease, bool writable = false);
 nb::dict stats_counts(const Stats& stats);  // and the histogram
@@ -64,6 +66,7 @@ StopHandler stop_handler();
 bool stopping();  // there is a stop handler: a debugger is attached
 Graph::ProgramHandler program_handler();
 void forget_handlers();
+void forget_devices();
 
 void bind_arrays(nb::module_& m);
 void bind_places(nb::module_& m);

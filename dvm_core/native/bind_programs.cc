@@ -136,6 +136,17 @@ void bind_views(nb::module_& m) {
 
 }  // namespace
 
+nb::list instructions_between(const ProgramCode& code, int begin, int end) {
+  nb::list out;
+  for (int i = begin; i < end; ++i) {
+    InstructionInfo info;
+    info.instr = code.instrs[static_cast<size_t>(i)];
+    info.index = i;
+    out.append(nb::cast(std::move(info)));
+  }
+  return out;
+}
+
 // The segment that holds an area of the last launch (of the unhooked fusing, before the first launch) and its number there.
 std::pair<SegmentPtr, int> find_area(Program& p, int64_t area) {
   std::vector<SegmentPtr> segments = p.last().segments;

@@ -12,8 +12,10 @@ namespace {
 
 std::atomic<int64_t> launches{0};
 
-// Views, moves and constants have no tile code of their own to put a statistics instruction behind: they are measured in memory.
-bool measured_in_memory(const Instr& instr) {
+// Views, moves and constants have no tile code of their own to put a statistics instruction behind: they are measured in memory. So is
+// everything where there is no tile code.
+bool measured_in_memory(const Instr& instr, const Profile& profile) {
+  if (profile.elsewhere) return true;
   const char cls = op_info(instr.op).cls;
   return cls == 'V' || cls == 'D' || cls == 'N';
 }
@@ -67,7 +69,7 @@ void Launch::plan_hooks() {
     const Instr& instr = code_->instrs[static_cast<size_t>(i)];
     const int wanted = kinds[static_cast<size_t>(i)] | (check_mask_ ? kHookCheck : 0);
     const auto measure = [&](int kind, int64_t slot) {
-      if (measured_in_memory(instr)) {
+      if (measured_in_memory(instr, profile_)) {
         keep(i) = 1;
         after_.push_back({i, kind, slot});
       } else {
@@ -131,8 +133,21 @@ void Launch::run_until(int instruction) {
   run_segment(next(), instruction, true);
 }
 
+// Not while no process may be forked: what runs there wants the GIL, and whoever forks may have it.
+void Launch::run_elsewhere(int begin, int end) {
+  allocate_kept(begin, end);
+  {
+    const SpanOf kernels(program->times.get(), Phase::kernels);
+    (*profile_.elsewhere)(*code_, begin, end, keep_, values_);
+  }
+  measure_in_memory(begin, end);
+  next_.store(end);
+  publish_results(begin, end);
+}
+
 // Under the lock.
 void Launch::run_segment(int begin, int end, bool unfused) {
+  if (profile_.elsewhere) return run_elsewhere(begin, end);
   const WhileRunning no_fork;
   SegmentRequest request;
   request.begin = begin;
@@ -185,7 +200,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
 
 // With hooks the input is still wanted as it was: at a stop, or where a check reports.
 void Launch::place_over_inputs(const SegmentView& seen) {
-  if (!hooks_.empty() || check_mask_ || profile_.simulated) return;
+  if (!hooks_.empty() || check_mask_ || !profile_.plain()) return;
   for (const Plan::Over& o : over_) {
     if (std::find(seen.over_inputs.begin(), seen.over_inputs.end(), std::pair{o.result, o.input}) == seen.over_inputs.end()) continue;
     const Value& input = values_[static_cast<size_t>(o.input)];

@@ -62,6 +62,7 @@ class Launch : public std::enable_shared_from_this<Launch> {
  private:
   void plan_hooks();
   void run_segment(int begin, int end, bool unfused);
+  void run_elsewhere(int begin, int end);
   void place_over_inputs(const SegmentView& view);
   void allocate_kept(int begin, int end);
   void log_workspace(const SegmentView& view, const Storage& workspace, int64_t start_ns);

@@ -73,5 +73,8 @@ NB_MODULE(_core, m) {
   dvm::bind_device(m);
   dvm::bind_check(m);
   dvm::bind_selftest(m);
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { dvm::forget_handlers(); }));
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+    dvm::forget_handlers();
+    dvm::forget_devices();
+  }));
 }

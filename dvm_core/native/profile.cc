@@ -1,6 +1,9 @@
 #include "profile.h"
 
 #include <atomic>
+#include <deque>
+#include <mutex>
+#include <utility>
 
 #include "program.h"
 
@@ -19,6 +22,21 @@ constexpr Profile kProfiles[] = {
 };
 
 std::atomic<const Profile*> current{&kProfiles[0]};
+
+// Devices added at run time; a launch may hold one for ever.
+struct Added {
+  struct Device {
+    std::string name, arch;
+    Elsewhere run;
+    Profile profile;
+  };
+  std::mutex mutex;
+  std::deque<Device> devices;
+};
+Added& added() {
+  static Added* a = new Added;
+  return *a;
+}
 
 constexpr DType kBool = DType::kBool, kF16 = DType::kF16, kBF16 = DType::kBF16, kF32 = DType::kF32, kI32 = DType::kI32, kI64 = DType::kI64;
 
@@ -52,7 +70,22 @@ const Profile& find_profile(const std::string& name) {
     if (name == p.name) return p;
     names += std::string(names.empty() ? "" : ", ") + p.name;
   }
+  std::lock_guard lock(added().mutex);
+  for (const Added::Device& d : added().devices) {
+    if (name == d.name) return d.profile;
+    names += ", " + d.name;
+  }
   throw UserError("there is no device \"" + name + "\"; there are " + names);
+}
+
+void add_profile(const std::string& name, const std::string& arch, Elsewhere run) {
+  for (const Profile& p : kProfiles)
+    if (name == p.name) throw UserError("there is a device \"" + name + "\" already");
+  std::lock_guard lock(added().mutex);
+  for (const Added::Device& d : added().devices)
+    if (name == d.name) throw UserError("there is a device \"" + name + "\" already");
+  Added::Device& d = added().devices.emplace_back(Added::Device{name, arch, std::move(run), {}});
+  d.profile = Profile{d.name.c_str(), d.arch.c_str(), false, false, 0, 0, 0, 0, 0, 0, 0, &d.run};
 }
 
 DType next_cast(const Profile& profile, DType from, DType to) {

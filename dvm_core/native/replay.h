@@ -12,7 +12,7 @@ class Replay {
   // call, the value and its number among the addresses; other inputs stay where they are. results: values.
   Replay(const Graph& graph, const std::vector<std::pair<int64_t, int>>& arguments, const std::vector<int64_t>& results);
 
-  // With the GIL, before each run. False if it takes a launch (hooks, checks, the memory log, a simulated device) or another thread is at it.
+  // With the GIL, before each run. False if it takes a launch (hooks, checks, the memory log, another device than the cpu) or another thread is at it.
   bool begin();
   // Writes the results, each on memory of its own, or on that of an argument that is given away (null: it is not) if no instruction reads
   // it too late. Throws UserError of an instruction. Needs no GIL.
