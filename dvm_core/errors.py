@@ -8,7 +8,12 @@ from collections.abc import Iterator, Sequence
 
 
 class Error(Exception):
-    """Base of every error raised on purpose. `op`, `dtypes`, `shapes`, `file` and `line` are filled in where they are known."""
+    """Base of every error raised on purpose. `op`, `dtypes`, `shapes`, `file` and `line` are filled in where they are known.
+
+    `rule` names the rule of docs/devices.md that was broken, if it was one of these.
+    """
+
+    rule = ""
 
     def __init__(
         self,

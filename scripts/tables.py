@@ -1,4 +1,4 @@
-"""Writes the instruction tables of docs/bytecode.md from the native core's own lists; --check says whether they are current.
+"""Writes the tables of docs/bytecode.md and docs/devices.md from the lists the code goes by; --check says whether they are current.
 
     .venv/bin/python scripts/tables.py [--check]
 """
@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 from dvm_core import _core
+from dvm_core.devices import chips, rules
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "bytecode.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 LAYOUTS = {"unary": "a", "binary": "a, b", "select": "a, b, c", "matmul": "product", "join": "a, join",
            "hook": "a, hook", "random": "instruction"}
 
@@ -37,22 +38,47 @@ def tiles() -> str:
     return _markdown(("id", "name", "in listings", "operands", "meaning"), rows)
 
 
-def written(page: str) -> str:
+def misuses() -> str:
+    """What strict devices refuse and what faithful ones do: devices/rules.py."""
+    def faithful(rule: rules.Rule) -> str:
+        return rule.result + (f": `{rule.published}`" if rule.published else "")
+
+    return _markdown(("rule", "misuse", "faithful"), [(f"`{rule.name}`", rule.what, faithful(rule)) for rule in rules.RULES])
+
+
+def chip_ops() -> str:
+    """How the chips compute each op in each dtype: devices/chips.py."""
+    def way(group: chips.Group, dtype: str) -> str:
+        c220, c310 = (("-" if how == "" else "yes" if how == "native" else how) for how in group.ways.get(dtype, ("", "")))
+        return c220 if c220 == c310 else f"{c220} / {c310}"
+
+    rows = [(group.ops.replace(" ", ", "), *(way(group, dtype) for dtype in chips.DTYPES), ", ".join(group.extra)) for group in chips.TABLE]
+    return _markdown(("op", *chips.DTYPES, "the cpu besides"), rows)
+
+
+PAGES = {"bytecode.md": (("opcodes", opcodes), ("tiles", tiles)), "devices.md": (("misuses", misuses), ("chips", chip_ops))}
+
+
+def written(name: str, page: str) -> str:
     """The page with its tables as they should be."""
-    for name, table in (("opcodes", opcodes()), ("tiles", tiles())):
-        page, found = re.subn(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", lambda m, t=table: m[1] + t + m[2], page, flags=re.S)
+    for table, make in PAGES[name]:
+        text = make()
+        page, found = re.subn(rf"(<!-- {table} -->\n).*?(<!-- /{table} -->)", lambda m, t=text: m[1] + t + m[2], page, flags=re.S)
         if found != 1:
-            raise SystemExit(f"{PAGE.name} has {found} places for the table of {name}, not one")
+            raise SystemExit(f"{name} has {found} places for the table of {table}, not one")
     return page
 
 
 def main() -> int:
-    page = PAGE.read_text(encoding="utf-8")
-    current = written(page)
-    if "--check" in sys.argv:
-        return int(current != page)
-    PAGE.write_text(current, encoding="utf-8")
-    return 0
+    behind = 0
+    for name in PAGES:
+        page = (DOCS / name).read_text(encoding="utf-8")
+        current = written(name, page)
+        if "--check" in sys.argv:
+            behind |= current != page
+        else:
+            (DOCS / name).write_text(current, encoding="utf-8")
+    return int(behind)
 
 
 if __name__ == "__main__":

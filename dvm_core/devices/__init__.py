@@ -43,6 +43,11 @@ def device() -> str:
     return _core.device()
 
 
+def faithful() -> bool:
+    """Whether the device in use does what the hardware does, also where that is wrong."""
+    return profiles()[device()]["faithful"]
+
+
 class Device:
     """What scripts written for DVM ask about the hardware: of the device in use."""
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from .. import _core
 from ..dtypes import bfloat16, holds
-from ..errors import ArgumentError, DtypeError, ShapeError
+from ..errors import ArgumentError, DtypeError, ShapeError, where
 from .array import numpy_of
 from .builder_io import Ends
 from .builder_lower import Lowering
 from .builder_objects import NDObject, fail, now
+from .builder_rules import misuse, reproduced
 
 
 class Arrays(Ends):
@@ -67,10 +68,11 @@ class Arrays(Ends):
         for store in self.stores:
             value, shape = lowering.value(store), lowering.shape(store)
             target, result = self._target(store, shape)
+            apart = target is None or self._apart(store, target)
             array = _core.empty(shape, store.dtype_.code)
             if target is None:
                 result = array
-            elif target.flags.c_contiguous and target.dtype.isnative and target.flags.aligned:
+            elif apart and target.flags.c_contiguous and target.dtype.isnative and target.flags.aligned:
                 array = target
             else:
                 finish.append(lambda to=target, source=array: np.copyto(to, source))  # type: ignore[misc]
@@ -78,6 +80,20 @@ class Arrays(Ends):
             if array.size:
                 outputs.append((value, array))
         return outputs, finish
+
+    def _apart(self, store: NDObject, target: np.ndarray) -> bool:
+        # Whether what is written meets nothing that is read. An input may be written over as a whole: from memory of its own.
+        met = [number for number, array in self._arrays.items() if _meet(array, target)]
+        for number in met:
+            array = self._arrays[number]
+            if _whereabouts(array) != _whereabouts(target) and not reproduced("alias"):
+                start = array.ctypes.data - target.ctypes.data
+                first, last = max(start, 0), min(start + _span(array), _span(target)) - 1
+                read = self.nodes[number]
+                file, line = where(read.place)
+                what = f"{read!r} of {file}:{line}"
+                raise misuse("alias", store.place, store, read, op=store.op, kind=ArgumentError, first=first, last=last, load=what)
+        return not met
 
     def _target(self, store: NDObject, shape: tuple[int, ...]) -> tuple[np.ndarray | None, np.ndarray | None]:
         # (the part of the array given for a store that it writes, the array)
@@ -103,12 +119,25 @@ class Arrays(Ends):
         return target, base
 
 
+def _span(array: np.ndarray) -> int:
+    return array.itemsize + sum(abs(step) * (dim - 1) for step, dim in zip(array.strides, array.shape, strict=True))
+
+
+def _whereabouts(array: np.ndarray) -> tuple[Any, ...]:
+    return array.ctypes.data, array.strides, array.shape
+
+
+def _meet(a: np.ndarray, b: np.ndarray) -> bool:
+    try:
+        return np.may_share_memory(a, b) and bool(np.shares_memory(a, b, max_work=10_000))
+    except np.exceptions.TooHardError:
+        return True
+
+
 def strided(base: np.ndarray | None, shape: tuple[int, ...], stride: tuple[int, ...], store: NDObject) -> np.ndarray:
     """The elements of `base` a view store writes."""
     if base is None or not base.flags.c_contiguous:
-        raise fail(
-            ArgumentError, "a view store needs a contiguous array to write into: give it with set_output", store.place, store, op=store.op
-        )
+        raise misuse("view-store-base", store.place, store, op=store.op, kind=ArgumentError)
     if any(step == 0 and dim > 1 for step, dim in zip(stride, shape, strict=False)):
         text = f"strides {list(stride)} for {list(shape)} put several elements in one place"
         raise fail(ShapeError, text, store.place, store, op=store.op)

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from ..devices import Device
 from ..errors import ArgumentError, Error, UnknownNameError, convert, native
-from . import builder_text, capture, reloadable
+from . import builder_chip, builder_text, capture, reloadable
 from .builder_arrays import Arrays, reach
 from .builder_comm import Collectives
 from .builder_custom import Custom
@@ -135,7 +135,10 @@ class Kernel(Elementwise, Arrays, Hints, Custom, Grouped, Collectives):
         recording = KernelCapture(lowering.graph, self.name, lowering.graph.step)
         try:
             capture.push(recording)
-            lowering.run(self._reached())
+            reached = self._reached()
+            builder_chip.check(self.kind, reached)
+            lowering.run(reached)
+            builder_chip.check_shapes(reached)
             if before is not None:
                 before()
             outputs, kept = self._allocate(lowering)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
+from .. import _core, devices
 from ..dtypes import float32
 from ..errors import ShapeError, convert
 from ..msbc.layout import CODES as OP
@@ -64,6 +64,8 @@ class Lowering:
         """Records nodes in order; afterwards each knows its shape. What is read while that goes on is run there."""
         for number, node in enumerate(nodes):
             self.left = (nodes, number)
+            if "misuse" in node.attrs and not devices.faithful():
+                raise node.attrs["misuse"].with_traceback(None)  # built for a faithful device
             try:
                 value = _exchange(self, node) if "exchange" in node.attrs else RULES[node.op](self, node)
             except _core.Error as error:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..devices import Device
-from ..errors import ArgumentError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, ShapeError
 from .builder_objects import NDObject, fail, now
 from .builder_rules import encode_now
 
@@ -109,8 +108,6 @@ def pad(run: Lowering, node: NDObject) -> int:
 
 
 def gather(run: Lowering, node: NDObject) -> int:
-    if Device.arch() == "AscendC220":
-        raise fail(UnsupportedError, "only supports C310; choose npu-sim:950 or the cpu", node.place, *node.operands, op=node.op)
     table, index = (run.value(item) for item in node.operands)
     name = "GATHER" if node.attrs["gather_mode"] else "GATHER_ELEMENTS"
     return run.op(node, name, (table, index), (axis_of(node.attrs["axis"], len(run.shape(node.operands[0])), node),))

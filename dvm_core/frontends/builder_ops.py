@@ -166,9 +166,10 @@ class Elementwise(Rules):
         tensors = [item for item in (a, b) if isinstance(item, NDObject)]
         if not tensors:
             raise fail(ArgumentError, "one of the two choices must be a tensor", place, op="Select")
-        dtype = self._same_dtype("Select", tensors, place)
+        dtype = tensor_of(tensors[0], "Select", place).dtype_
         sides = [
-            item if isinstance(item, NDObject) else self._full(encode(item, dtype, "Select", place), (), dtype, place) for item in (a, b)
+            item if isinstance(item, NDObject) else self._full(encode(item, dtype, "Select", place), (), dtype, place)
+            for item in self._one_dtype("Select", (a, b), place)
         ]
         return self._node("Select", (cond, *sides), dtype, place)
 

@@ -10,7 +10,7 @@ from ..dtypes import float32
 from ..dtypes import of as dtype_of
 from ..errors import ArgumentError, where
 from .builder_objects import NDObject, ScalarRef, fail, numbers
-from .builder_rules import Rules, Scalar, encode, taken
+from .builder_rules import REDUCTIONS, TAKES, Rules, Scalar, encode, misuse, reproduced, taken, tensor_of
 
 
 class Shaped(Rules):
@@ -39,12 +39,14 @@ class Shaped(Rules):
         dtype = self._same_dtype("MatMul", [lhs, rhs, *([bias] if bias is not None else [])], place)
         taken(lhs, "MatMul", place)
         if self.kind == "mix" and any(node.op == "MatMul" for node in self.nodes):
-            raise fail(ArgumentError, "only one cube op in mix-kernel; a split kernel takes any number", place, lhs, rhs, op="MatMul")
+            raise misuse("mix-second-cube", place, lhs, rhs, op="MatMul", kind=ArgumentError)
         result = self._node("MatMul", (lhs, rhs), dtype, place, trans_a=bool(trans_a), trans_b=bool(trans_b))
         return result if bias is None else self._node("Add", (result, bias), dtype, place)
 
     def _reduce(self, kind: str, x: NDObject, dims: Any, keepdims: bool) -> NDObject:
         place = _core.user_place()
+        if tensor_of(x, "Reduce", place).dtype_ not in TAKES[kind] and reproduced(REDUCTIONS[kind]):
+            return None  # type: ignore[return-value]
         operands = (taken(x, "Reduce", place, rule=kind),)
         return self._node("Reduce", operands, x.dtype_, place, kind=kind, dims=numbers(dims), keepdims=bool(keepdims))
 

@@ -78,10 +78,6 @@ def test_a_permute_feeds_a_sum_and_a_sum_a_permute():
     )
 
 
-gathers = pytest.mark.skipif(dvm.Device.arch() == "AscendC220", reason="a c220 has no gather_load")
-
-
-@gathers
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("count", [1, 40])
@@ -101,7 +97,7 @@ def test_gather_load_is_an_op_of_c310():
     before = dvm.device()
     dvm.set_device("npu-sim:910b")
     try:
-        with pytest.raises(dvm.UnsupportedError, match="GatherLoad: only supports C310"):
+        with pytest.raises(dvm.UnsupportedError, match="GatherLoad; run it on the cpu or npu-sim:950 .rule chip-op"):
             t.run()
         dvm.set_device("npu-sim:950")
         t.run()
@@ -109,7 +105,6 @@ def test_gather_load_is_an_op_of_c310():
         dvm.set_device(before)
 
 
-@gathers
 def test_a_table_of_rows_by_an_index_of_two_axes():
     (x, w), (index, i) = make((50, 33)), make((4, 7), "int32", 0, 49)
     t = Tester("vector")
@@ -118,7 +113,6 @@ def test_a_table_of_rows_by_an_index_of_two_axes():
     t.run_check()
 
 
-@gathers
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("count", [1, 9, 40])
@@ -142,9 +136,10 @@ def test_a_gather_mode_that_does_not_exist():
         t.gather_load([5], t.load([3], "int32"), "float32", 0, 2)
 
 
-@gathers
 def test_an_index_outside_is_an_error_that_says_where():
     t = Tester("vector")
     t.store(t.part(t.gather_load([5, 3], t.load(np.array([0, 7], np.int32)), "float32", 0, 1), np.zeros((5, 3), np.float32)))
+    if dvm.Device.arch() == "AscendC220":
+        t.run()  # has no gather_load
     with pytest.raises(Exception, match=r"7.*(extent|out of range).*5|5.*7"):
         t.run()

@@ -25,6 +25,7 @@ def refused(kind, text, call, line):
 TWO = "add sub mul div maximum minimum equal not_equal greater greater_equal less less_equal pow logical_and logical_or".split()
 
 
+@pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize("name", TWO)
 def test_nothing_is_promoted_between_two_tensors(name):
     k = dvm.Kernel("vector")
@@ -33,6 +34,7 @@ def test_nothing_is_promoted_between_two_tensors(name):
     refused(dvm.DtypeError, text, lambda: getattr(k, name)(a, b), line_of("lambda: getattr(k, name)(a, b)"))
 
 
+@pytest.mark.usefixtures("strict")
 def test_nothing_is_promoted_elsewhere_either():
     k = dvm.Kernel("split")
     a, b, c = k.load([3, 3], "float32"), k.load([3, 3], "int32"), k.load([3, 3], "bool")
@@ -66,6 +68,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize("name, dtype", [(name, dtype) for name, dtypes in REFUSED.items() for dtype in dtypes])
 def test_dtypes_an_op_does_not_take(name, dtype):
     k = dvm.Kernel("vector")
@@ -94,6 +97,7 @@ def test_a_negative_whole_power_of_integers():
         k.pow(x, -3)
 
 
+@pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize("number", [0.5, 2**31, -(2**31) - 1, float("nan"), float("inf")])
 def test_a_number_int32_does_not_hold(number):
     k = dvm.Kernel("vector")
@@ -103,6 +107,7 @@ def test_a_number_int32_does_not_hold(number):
         k.full(number, [3], "int32")
 
 
+@pytest.mark.usefixtures("strict")
 def test_a_number_given_at_the_call_is_held_to_the_same():
     @dvm.kernel
     def kernel(k, x, s):
