@@ -114,7 +114,12 @@ def stats() -> dict[str, Any]:
     `time_us` splits the VM's own time, in microseconds, into record, fuse, tile, encode, bind (finding program and segment, patching them,
     giving results their memory), dispatch (from kernel to kernel), kernels and waiting (for helpers, another launch, the GIL); `functions`
     has by name of captured function its launches, its instructions run and its own `time_us`. It is the launching thread's time; a stop is
-    nobody's. Recording and dispatch are sampled.
+    nobody's. Recording and dispatch are sampled. A function's `shapes` are the sets of shapes it was launched with (4,096 at most are told
+    apart), `shape_changes` the launches whose shapes were not those of the one before.
+
+    The selector has ready code by shapes: `selector_hits`, `selector_misses`, of those `selector_clusters` that took the tile code of a
+    near shape, `selector_segments` and `selector_bytes` it holds, `selector_evictions`. `compile_us` is of code made anew, `cluster_us` of
+    those.
     """
     from . import _core
 

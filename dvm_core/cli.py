@@ -80,7 +80,8 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.stats:
             from . import stats, timetable
 
-            print(timetable.text(stats()), file=sys.stderr)
+            told = stats()
+            print(timetable.text(told), timetable.selector(told), sep="\n\n", file=sys.stderr)
     return 0
 
 

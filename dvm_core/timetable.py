@@ -1,4 +1,4 @@
-"""Where the VM's own time went, as a table: a line per captured function, a column per phase."""
+"""Where the VM's own time went, as a table: a line per captured function, a column per phase. And what the selector had ready."""
 
 from __future__ import annotations
 
@@ -18,4 +18,17 @@ def text(stats: Mapping[str, Any]) -> str:
     for name, launches, times in rows:
         cells = [times[phase] / 1000 for phase in PHASES]
         lines.append(f"{name:<{width}} {launches:>9} " + " ".join(f"{cell:>10.3f}" for cell in (*cells, sum(cells))))
+    return "\n".join(lines)
+
+
+def selector(stats: Mapping[str, Any]) -> str:
+    """The selector's counters of `dvm.stats()` in two lines."""
+    hits, misses, joined = stats["selector_hits"], stats["selector_misses"], stats["selector_clusters"]
+    share = f"{hits / (hits + misses):.1%} of {hits + misses:,}" if hits + misses else "none"
+    own, near = stats["compile_us"], stats["cluster_us"]
+    lines = [f"selector: {share} launches found their code ready; of {misses:,} others {joined:,} took the tile code of a near shape"]
+    kinds = (("compiled in", own), ("from a near shape in", near))
+    times = [f"{what} {t['p50']:.1f} µs (p99 {t['p99']:.1f})" for what, t in kinds if t["max"]]
+    lines.append(f"  {', '.join([*times, ''])}{stats['selector_segments']:,} segments held in {stats['selector_bytes'] / 1024:,.0f} KB, "
+                 f"{stats['selector_evictions']:,} forgotten")
     return "\n".join(lines)

@@ -34,7 +34,13 @@ def described(program: Any) -> Answer:
 
 @command("programs")
 def programs(session: Session, arguments: Arguments) -> Answer:
-    return {"programs": [described(program) for program in _core.programs()]}
+    """`selector`: the counters of the table that has ready code by shapes."""
+    return {"programs": [described(program) for program in _core.programs()], "selector": selector()}
+
+
+def selector() -> Answer:
+    stats = _core.stats()
+    return {name: stats[f"selector_{name}"] for name in ("hits", "misses", "clusters", "evictions", "segments", "bytes")}
 
 
 @command("program")

@@ -1,5 +1,6 @@
 // A compiled area: geometry, slot table and tile code. Written by tile.cc and encode.cc, read by interp.cc.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "fuse.h"
@@ -107,6 +108,7 @@ struct HookCode {
 };
 
 struct Profile;
+struct TileLayout;
 
 struct AreaCode {
   AreaKind kind = AreaKind::kVector;
@@ -125,6 +127,7 @@ struct AreaCode {
   std::vector<HookCode> hooks;
   std::vector<uint64_t> prologue_words, words;  // each ends with a zero head
   std::vector<int32_t> prologue_instr, instr;   // tensor instruction of each word
+  std::shared_ptr<const TileLayout> layout;     // what the words were made from; shared by near shapes, null for moves and simulated devices
   const uint64_t* prologue = nullptr;           // the same words in code pages
   const uint64_t* code = nullptr;
   int64_t ub_bytes = 0;

@@ -42,6 +42,10 @@ void add_times(nb::dict& d) {
     nb::dict entry;
     entry["launches"] = f->launches.load();
     entry["instructions"] = f->instructions.load();
+    entry["selector_hits"] = f->hits.load();
+    entry["selector_misses"] = f->misses.load();
+    entry["shapes"] = f->shapes();
+    entry["shape_changes"] = f->changes();
     entry["time_us"] = told(ns);
     functions[f->name.c_str()] = entry;
   }
@@ -53,16 +57,24 @@ nb::dict stats() {
   const SelectorStats s = selector_stats();
   const MemoryStats memory = memory_stats();
   const CopyStats copies = copy_stats();
-  nb::dict us;
-  us["p50"] = s.compile_p50;
-  us["p99"] = s.compile_p99;
-  us["max"] = s.compile_max;
+  const auto told = [](const SelectorStats::Times& t) {
+    nb::dict us;
+    us["p50"] = t.p50;
+    us["p99"] = t.p99;
+    us["max"] = t.max;
+    return us;
+  };
   nb::dict d;
   d["programs"] = s.programs;
   d["launches"] = launch_count();
   d["selector_hits"] = s.hits;
   d["selector_misses"] = s.misses;
-  d["compile_us"] = us;
+  d["selector_clusters"] = s.joins;
+  d["selector_evictions"] = s.evictions;
+  d["selector_segments"] = s.segments;
+  d["selector_bytes"] = s.bytes;
+  d["compile_us"] = told(s.compiles);
+  d["cluster_us"] = told(s.joined);
   d["patches"] = s.patches;
   d["bytes_live"] = memory.live;
   d["bytes_peak"] = memory.peak;
@@ -112,6 +124,7 @@ void bind_process(nb::module_& m) {
   m.def("set_threads", &set_pool_threads, "n"_a, "Worker threads, the caller included; 0: one per processor.");
   m.def("set_step", &set_step, "step"_a, "Number of the current call of the outermost captured function.");
   m.def("simd_level", [] { return kernels().level; }, "baseline, avx2 or avx512.");
+  m.def("set_clusters", &set_clusters, "on"_a, "For tests and benchmarks: whether near shapes share tile code. Never changes a result.");
   m.def("set_tile_elements", &set_tile_elements, "n"_a, "For tests: elements per tile (0: automatic). Never changes a result.");
 }
 

@@ -44,7 +44,17 @@ AreaCode Encoder::run() {
     in_.log->add("Lower", lowered_text(area_index_, prologue_, ops_, registers_, out_));
   }
   if (in_.profile.simulated) pin_buffers();
-  out_.ub_bytes = out_.ub_peak = allocate_ub(prologue_, ops_, &registers_, out_.space);
+  const TileRoom room = room_of(out_.space);
+  if (const AreaCode* same = near(room)) {
+    out_.layout = same->layout;
+    out_.ub_bytes = out_.ub_peak = same->layout->ub_bytes;
+    out_.prologue_words = same->prologue_words;
+    out_.prologue_instr = same->prologue_instr;
+    out_.words = same->words;
+    out_.instr = same->instr;
+  } else {
+    lay_out(in_.profile.simulated ? room : with_slack(room));
+  }
   const auto reserve = [&](int64_t* at, int64_t bytes) {
     if (!bytes) return;
     *at = (out_.ub_bytes + 127) / 128 * 128;
@@ -63,10 +73,28 @@ AreaCode Encoder::run() {
     reserve(&v.ub, convolution_ub_bytes(v, out_.space));
     reserve(&v.wide, convolution_wide_bytes(v, out_.space));
   }
+  return std::move(out_);
+}
+
+// The area of a near shape whose words are this one's too; null: there is none.
+const AreaCode* Encoder::near(const TileRoom& room) const {
+  const auto same = [](const Register& a, const Register& b) { return a.same_but_address(b); };
+  for (const std::vector<AreaCode>* areas : in_.near) {
+    const TileLayout* l = (*areas)[static_cast<size_t>(area_index_)].layout.get();
+    if (l && l->room.holds(room) && l->ops == ops_ && l->prologue == prologue_ && std::ranges::equal(l->registers, registers_, same))
+      return &(*areas)[static_cast<size_t>(area_index_)];
+  }
+  return nullptr;
+}
+
+// Gives the registers their addresses and makes the words.
+void Encoder::lay_out(const TileRoom& room) {
+  out_.ub_bytes = out_.ub_peak = allocate_ub(prologue_, ops_, &registers_, room);
   if (in_.profile.simulated) order_pipes();
   pack(prologue_, &out_.prologue_words, &out_.prologue_instr);
   pack(ops_, &out_.words, &out_.instr);
-  return std::move(out_);
+  if (!in_.profile.simulated)
+    out_.layout = std::make_shared<const TileLayout>(std::move(prologue_), std::move(ops_), std::move(registers_), room, out_.ub_bytes);
 }
 
 AreaCode Encoder::run_move() {
@@ -342,7 +370,7 @@ void Encoder::pin_buffers() {
 UbUse::Range Encoder::bytes_of(int32_t reg) const {
   if (reg < 0 || registers_[reg].slot >= 0) return {};
   const Register& r = registers_[reg];
-  return {r.address, r.address + register_bytes(r, out_.space)};
+  return {r.address, r.address + register_bytes(r, room_of(out_.space))};
 }
 
 void Encoder::order_pipes() {

@@ -16,6 +16,8 @@ struct EncodeInput {
   int64_t tile_elements;
   const Profile& profile;
   PassLog* log = nullptr;
+  // Areas of segments of near shapes, in the order of this one's: their tile code is taken where it is the same.
+  std::vector<const std::vector<AreaCode>*> near = {};
 };
 
 // Slots of kind kWorkspace name their value; their offsets, and those of scratch memory, are filled in when the workspace is planned.

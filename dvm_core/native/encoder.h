@@ -63,6 +63,8 @@ class Encoder {
   void hooks_in_tile(int i, int32_t reg, Span span);
   void hooks_after(int i, int32_t slot);
 
+  const AreaCode* near(const TileRoom& room) const;
+  void lay_out(const TileRoom& room);
   void pin_buffers();
   void order_pipes();
   UbUse::Range bytes_of(int32_t reg) const;

@@ -1,6 +1,8 @@
 #include "program_cache.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -9,13 +11,23 @@
 #include "passes.h"
 
 namespace dvm {
+
+const uint64_t selector_hash_mask = [] {
+  const char* bits = std::getenv("DVM_HASH_BITS");
+  const int n = bits ? std::atoi(bits) : 64;
+  return n >= 64 || n < 0 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
+}();
+
 namespace {
 
 constexpr size_t kPrograms = 4096, kTimes = 4096;
 constexpr int64_t kSegments = 8192;  // of all programs together
 
-std::atomic<int64_t> hits{0}, misses{0}, patches{0}, tile_elements{0};
-std::atomic<int64_t> segments_held{0};
+constexpr size_t kCluster = 4;       // segments with tile code of their own that a new shape is compared with
+
+std::atomic<int64_t> hits{0}, misses{0}, joins{0}, evictions{0}, patches{0}, tile_elements{0};
+std::atomic<int64_t> segments_held{0}, bytes_held{0};
+std::atomic<bool> clusters{true};
 std::atomic<uint64_t> uses{0};
 
 // The last compile times, in a ring.
@@ -32,10 +44,19 @@ struct Times {
     next = (next + 1) % kTimes;
     max = std::max(max, t);
   }
+
+  SelectorStats::Times told() {
+    std::lock_guard lock(mutex);
+    if (us.empty()) return {};
+    std::vector<double> sorted = us;
+    std::sort(sorted.begin(), sorted.end());
+    const auto at = [&](double q) { return sorted[std::min(sorted.size() - 1, static_cast<size_t>(q * static_cast<double>(sorted.size())))]; };
+    return {at(0.5), at(0.99), max};
+  }
 };
-Times& compile_times() {
-  static Times* t = new Times;
-  return *t;
+Times& compile_times(bool joined) {
+  static Times* t = new Times[2];
+  return t[joined];
 }
 
 struct Registry {
@@ -50,9 +71,9 @@ Registry& registry() {
   return *r;
 }
 
-void put(std::vector<int64_t>& words, const SegmentRequest& r) {
+void put(std::vector<int64_t>& words, const SegmentRequest& r, int64_t elements) {
   words.push_back(static_cast<int64_t>(r.begin) << 32 | r.end);
-  words.push_back(tile_elements.load() << 1 | static_cast<int64_t>(r.unfused));
+  words.push_back(elements << 1 | static_cast<int64_t>(r.unfused));
   words.push_back(reinterpret_cast<intptr_t>(r.profile));
   uint64_t bits = 0;
   for (size_t i = 0; i < r.keep.size(); ++i) {
@@ -97,7 +118,8 @@ std::shared_ptr<ProgramCode> Program::code() {
   return code_;
 }
 
-void Program::note_shapes() {
+void Program::note_shapes(const std::vector<int64_t>& geometry) {
+  times->note_shapes(WordsHash{}(geometry) * 31 + static_cast<uint64_t>(id));
   size_t at = 0;
   for (const ProgramCode::Input& in : code_->inputs)
     for (int axis = 0; axis < in.shape.rank; ++axis, ++at) {
@@ -125,12 +147,19 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
   std::vector<int64_t> words;
   words.reserve(geometry.size() + 4 + request.keep.size() / 64 + 2 * request.hooks.size());
   words = geometry;
-  put(words, request);
+  CompileOptions options;
+  options.unfused = request.unfused;
+  options.profile = request.profile;
+  options.tile_elements = tile_elements.load();
+  put(words, request, options.tile_elements);
   {
     std::lock_guard lock(mutex_);
     const auto found = segments_.find(words);
     if (found != segments_.end()) {
-      if (counted) hits.fetch_add(1, std::memory_order_relaxed);
+      if (counted) {
+        hits.fetch_add(1, std::memory_order_relaxed);
+        times->hits.fetch_add(1, std::memory_order_relaxed);
+      }
       found->second->last_used.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       return found->second;
     }
@@ -138,15 +167,19 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
   // Not under the lock: another thread may compile the same meanwhile, and the later of the two is dropped.
   const int64_t start = now_ns();
   auto made = std::make_shared<CompiledSegment>();
-  CompileOptions options;
-  options.unfused = request.unfused;
-  options.profile = request.profile;
-  options.tile_elements = tile_elements.load();
+  std::vector<int64_t> asked;
+  put(asked, request, 0);
+  const std::vector<SegmentPtr> near = near_shapes(asked);
+  for (const SegmentPtr& n : near) options.near.push_back(n->segment);
   made->segment = compile(code, request.begin, request.end, request.keep, request.hooks, options);
+  const int joined = view(*made->segment).joined;
+  made->bytes = segment_bytes(*made->segment);
   made->copies_avoided = avoided(code, request, view(*made->segment));
   if (counted) {
     misses.fetch_add(1, std::memory_order_relaxed);
-    compile_times().add(static_cast<double>(now_ns() - start) * 1e-3);
+    times->misses.fetch_add(1, std::memory_order_relaxed);
+    if (joined >= 0) joins.fetch_add(1, std::memory_order_relaxed);
+    compile_times(joined >= 0).add(static_cast<double>(now_ns() - start) * 1e-3);
     const SegmentView& seen = view(*made->segment);
     spend(*times, Phase::fuse, seen.fuse_ns);
     spend(*times, Phase::tile, seen.tile_ns);
@@ -157,9 +190,27 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
     std::lock_guard lock(mutex_);
     const auto [at, added] = segments_.emplace(std::move(words), made);
     if (!added) return at->second;
+    bytes_held.fetch_add(made->bytes);
+    if (joined >= 0) {
+      near[static_cast<size_t>(joined)]->last_used.store(made->last_used.load());  // whose code is taken is not forgotten first
+    } else {
+      auto& cluster = clusters_[asked];
+      cluster.insert(cluster.begin(), made);
+      if (cluster.size() > kCluster) cluster.pop_back();
+    }
   }
   if (segments_held.fetch_add(1) + 1 > kSegments) forget_old_segments();
   return made;
+}
+
+std::vector<SegmentPtr> Program::near_shapes(const std::vector<int64_t>& request) {
+  std::vector<SegmentPtr> near;
+  if (!clusters.load(std::memory_order_relaxed)) return near;
+  std::lock_guard lock(mutex_);
+  if (const auto found = clusters_.find(request); found != clusters_.end())
+    for (const auto& member : found->second)
+      if (SegmentPtr s = member.lock()) near.push_back(std::move(s));
+  return near;
 }
 
 void Program::list_uses(std::vector<uint64_t>& ticks) {
@@ -169,10 +220,23 @@ void Program::list_uses(std::vector<uint64_t>& ticks) {
 
 void Program::forget_segments(uint64_t tick) {
   std::lock_guard lock(mutex_);
-  segments_held.fetch_sub(static_cast<int64_t>(std::erase_if(segments_, [&](const auto& entry) { return entry.second->last_used.load() < tick; })));
+  const auto n = static_cast<int64_t>(std::erase_if(segments_, [&](const auto& entry) {
+    const bool old = entry.second->last_used.load() < tick;
+    if (old) bytes_held.fetch_sub(entry.second->bytes);
+    return old;
+  }));
+  segments_held.fetch_sub(n);
+  evictions.fetch_add(n, std::memory_order_relaxed);
+  for (auto cluster = clusters_.begin(); cluster != clusters_.end();) {
+    std::erase_if(cluster->second, [](const auto& member) { return member.expired(); });
+    cluster = cluster->second.empty() ? clusters_.erase(cluster) : std::next(cluster);
+  }
 }
 
-Program::~Program() { segments_held.fetch_sub(static_cast<int64_t>(segments_.size())); }
+Program::~Program() {
+  segments_held.fetch_sub(static_cast<int64_t>(segments_.size()));
+  for (const auto& [key, segment] : segments_) bytes_held.fetch_sub(segment->bytes);
+}
 
 Program::Last Program::last() {
   std::lock_guard lock(mutex_);
@@ -191,12 +255,14 @@ void Program::set_replayed(uint64_t number, const std::shared_ptr<ProgramCode>& 
   set_last({{segment}, keep, keep});
   std::lock_guard lock(mutex_);
   code_ = code;
+  if (geometry_ != geometry) note_shapes(geometry);
   geometry_ = geometry;
   replayed_.store(number, std::memory_order_relaxed);
 }
 
 void Program::used_again(CompiledSegment& segment) {
   hits.fetch_add(1, std::memory_order_relaxed);
+  times->hits.fetch_add(1, std::memory_order_relaxed);
   segment.last_used.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
@@ -301,6 +367,8 @@ ProgramPtr program_by_id(int64_t id) {
   return found->second;
 }
 
+void set_clusters(bool on) { clusters.store(on); }
+
 void set_tile_elements(int64_t n) { tile_elements.store(std::max<int64_t>(0, n)); }
 
 SelectorStats selector_stats() {
@@ -312,15 +380,12 @@ SelectorStats selector_stats() {
     std::lock_guard lock(registry().mutex);
     s.programs = registry().next_id - 1;
   }
-  Times& t = compile_times();
-  std::lock_guard lock(t.mutex);
-  if (t.us.empty()) return s;
-  std::vector<double> sorted = t.us;
-  std::sort(sorted.begin(), sorted.end());
-  const auto at = [&](double q) { return sorted[std::min(sorted.size() - 1, static_cast<size_t>(q * static_cast<double>(sorted.size())))]; };
-  s.compile_p50 = at(0.5);
-  s.compile_p99 = at(0.99);
-  s.compile_max = t.max;
+  s.joins = joins.load();
+  s.evictions = evictions.load();
+  s.segments = segments_held.load();
+  s.bytes = bytes_held.load();
+  s.compiles = compile_times(false).told();
+  s.joined = compile_times(true).told();
   return s;
 }
 

@@ -128,6 +128,7 @@ struct SegmentView {                 // what the debugger shows of it
   int64_t workspace_bytes = 0;
   std::vector<int> folded_into;      // per instruction of the program: index merged into, or -1
   int64_t fuse_ns = 0, tile_ns = 0, encode_ns = 0;  // what compiling it took
+  int joined = -1;                   // number in CompileOptions::near of the segment whose tile code it runs; -1: it has its own
 };
 
 struct Profile;                      // a device (profile.h)
@@ -138,6 +139,7 @@ struct CompileOptions {
   int64_t tile_elements = 0;         // 0: automatic
   const Profile* profile = nullptr;  // null: the cpu's
   PassLog* log = nullptr;            // is told what each pass made
+  std::vector<std::shared_ptr<Segment>> near = {};  // of near shapes: their tile code is taken where it is the same
 };
 
 // keep: per local value, non-zero if it must be in memory after the segment (contiguous). Immediates are read at run time through
@@ -145,6 +147,7 @@ struct CompileOptions {
 std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<HookSite>& hooks,
                                  const CompileOptions& options);
 const SegmentView& view(const Segment&);
+int64_t segment_bytes(const Segment&);  // what it holds, without what it shares with a near shape
 std::string tile_text(const Segment&, int area);
 std::vector<uint64_t> tile_words(const Segment&, int area);
 

@@ -16,6 +16,9 @@
 
 namespace dvm {
 
+// For tests: with DVM_HASH_BITS=n in the environment hashes have n bits, so that keys collide. They are compared whole.
+extern const uint64_t selector_hash_mask;
+
 struct WordsHash {
   template <class Word>
   size_t operator()(const std::vector<Word>& words) const {
@@ -24,7 +27,7 @@ struct WordsHash {
       h = (h ^ static_cast<uint64_t>(w)) * 0xff51afd7ed558ccdull;
       h ^= h >> 32;
     }
-    return static_cast<size_t>(h);
+    return static_cast<size_t>(h & selector_hash_mask);
   }
 };
 
@@ -43,6 +46,7 @@ struct CompiledSegment {
   std::mutex running;
   std::atomic<uint64_t> last_used{0};  // on the selector's clock
   int64_t copies_avoided = 0;  // per run: results written in place, views that are strides only
+  int64_t bytes = 0;
 };
 using SegmentPtr = std::shared_ptr<CompiledSegment>;
 
@@ -68,7 +72,7 @@ class Program {
     std::lock_guard lock(mutex_);
     if (code_.use_count() != 1) code_ = std::make_shared<ProgramCode>(*code_);
     count_patches(patch(*code_));
-    if (geometry_ != geometry) note_shapes();
+    if (geometry_ != geometry) note_shapes(geometry);
     geometry_ = std::move(geometry);
     replayed_.store(0, std::memory_order_relaxed);
     return code_;
@@ -91,7 +95,7 @@ class Program {
   void set_replayed(uint64_t number, const std::shared_ptr<ProgramCode>& code, const std::vector<int64_t>& geometry, const SegmentPtr& segment,
                     const std::vector<uint8_t>& keep);
   // A segment taken from the selector before is run once more.
-  static void used_again(CompiledSegment& segment);
+  void used_again(CompiledSegment& segment);
   // Compiled as if there were no hooks, for the last launch's shapes and kept values.
   SegmentPtr unhooked();
   // What each pass made of it: compiled anew, for the same.
@@ -118,13 +122,16 @@ class Program {
     SegmentRequest request;
   };
   Unhooked unhooked_request();
+  std::vector<SegmentPtr> near_shapes(const std::vector<int64_t>& request);
   static void count_patches(int64_t n);
-  void note_shapes();
+  void note_shapes(const std::vector<int64_t>& geometry);
   std::mutex mutex_;
   std::shared_ptr<ProgramCode> code_;
   std::vector<int64_t> geometry_;
   std::vector<std::pair<int64_t, int64_t>> seen_;
   std::unordered_map<std::vector<int64_t>, SegmentPtr, WordsHash> segments_;
+  // What is asked for (range, kept values, hooks, device) to segments of other shapes, whose tile code a near shape may take.
+  std::unordered_map<std::vector<int64_t>, std::vector<std::weak_ptr<CompiledSegment>>, WordsHash> clusters_;
   Last last_;
   std::atomic<uint64_t> replayed_{0};  // number of the replay that ran last; 0: a launch did
   std::vector<Hook> hooks_;
@@ -138,10 +145,13 @@ ProgramPtr add_program(std::vector<uint32_t> key, std::shared_ptr<ProgramCode> c
 std::vector<ProgramPtr> all_programs();      // by id
 ProgramPtr program_by_id(int64_t id);        // throws UserError
 void set_tile_elements(int64_t n);
+void set_clusters(bool on);  // for tests and benchmarks: whether near shapes share tile code
 
 struct SelectorStats {
-  int64_t programs = 0, hits = 0, misses = 0, patches = 0;
-  double compile_p50 = 0, compile_p99 = 0, compile_max = 0;  // microseconds, of the last 4096 compiles
+  int64_t programs = 0, hits = 0, misses = 0, joins = 0, evictions = 0, segments = 0, bytes = 0, patches = 0;
+  struct Times {
+    double p50 = 0, p99 = 0, max = 0;  // microseconds, of the last 4096
+  } compiles, joined;  // segments with tile code of their own, and with a near shape's
 };
 SelectorStats selector_stats();
 int64_t launch_count();  // of the process

@@ -13,6 +13,7 @@
 #include "pool.h"
 #include "spent.h"
 #include "stack.h"
+#include "tile.h"
 #include "workspace.h"
 
 namespace dvm {
@@ -48,15 +49,28 @@ void plan_values(const ProgramCode& code, int begin, int end, const std::vector<
     }
 }
 
-// All tile code in one run of read-only pages.
-void place_code(Segment* s) {
-  std::vector<uint64_t> words;
-  for (const AreaCode& a : s->areas) {
-    words.insert(words.end(), a.prologue_words.begin(), a.prologue_words.end());
-    words.insert(words.end(), a.words.begin(), a.words.end());
+// The segment of a near shape whose tile code this one's is, area by area; -1: there is none.
+int near_segment(const Segment& s, const CompileOptions& options) {
+  const auto same = [](const AreaCode& a, const AreaCode& b) { return a.layout == b.layout && (a.layout || a.move >= 0); };
+  for (size_t n = 0; n < options.near.size(); ++n)
+    if (std::ranges::equal(s.areas, options.near[n]->areas, same)) return static_cast<int>(n);
+  return -1;
+}
+
+// All tile code in one run of read-only pages, those of a near shape if it is the same.
+void place_code(Segment* s, const CompileOptions& options) {
+  s->view.joined = near_segment(*s, options);
+  if (s->view.joined >= 0) {
+    s->pages = options.near[static_cast<size_t>(s->view.joined)]->pages;
+  } else {
+    std::vector<uint64_t> words;
+    for (const AreaCode& a : s->areas) {
+      words.insert(words.end(), a.prologue_words.begin(), a.prologue_words.end());
+      words.insert(words.end(), a.words.begin(), a.words.end());
+    }
+    s->pages = std::make_shared<const CodePages>(words);
   }
-  s->pages = CodePages(words);
-  const uint64_t* at = s->pages.data();
+  const uint64_t* at = s->pages->data();
   for (AreaCode& a : s->areas) {
     a.prologue = at;
     at += a.prologue_words.size();
@@ -129,7 +143,9 @@ std::shared_ptr<Segment> compile_within(const ProgramCode& code, int begin, int 
   const int64_t fused = now_ns();
 
   auto segment = std::make_shared<Segment>();
-  const EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements, profile, options.log};
+  EncodeInput input{code, fusing, kept, stored, hooks, options.tile_elements, profile, options.log};
+  for (const auto& near : options.near)
+    if (near->areas.size() == fusing.areas.size()) input.near.push_back(&near->areas);
   segment->areas.reserve(fusing.areas.size());
   for (int a = 0; a < static_cast<int>(fusing.areas.size()); ++a) {
     std::optional<AreaCode> made = encode_to_fit(input, a);
@@ -143,7 +159,7 @@ std::shared_ptr<Segment> compile_within(const ProgramCode& code, int begin, int 
   segment->view.workspace_bytes = plan_workspace(lifetimes, segment->stack_end, &segment->areas, &segment->view.slots, &segment->view.scratch);
   segment->view.over_inputs = results_over_inputs(segment->areas, segment->stack_end, inputs);
   if (options.log) log_code(*segment, options.log);
-  place_code(segment.get());
+  place_code(segment.get(), options);
   for (size_t a = 0; a < fusing.areas.size(); ++a) segment->view.areas.push_back(describe(fusing.areas[a], segment->areas[a]));
   for (size_t a = 0, first = 0; a < segment->areas.size(); ++a) {
     if (a > 0 && segment->stack_end[a] != segment->stack_end[a - 1]) first = a;
@@ -190,6 +206,20 @@ std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, co
 }
 
 const SegmentView& view(const Segment& s) { return s.view; }
+
+int64_t segment_bytes(const Segment& s) {
+  const auto held = [](const auto& v) { return static_cast<int64_t>(v.capacity() * sizeof(v[0])); };
+  int64_t n = sizeof(Segment) + held(s.areas) + held(s.paces) + held(s.stack_end) + held(s.views) + held(s.view.areas) + held(s.view.slots) +
+              held(s.view.scratch) + held(s.view.over_inputs) + held(s.view.folded_into);
+  for (const AreaCode& a : s.areas) {
+    n += held(a.slots) + held(a.axes) + held(a.constants) + held(a.joins) + held(a.products) + held(a.convolutions) + held(a.hooks) + held(a.prologue_words) +
+         held(a.words) + held(a.prologue_instr) + held(a.instr) + held(a.uses) + held(a.operands) + held(a.operand_strides);
+    if (a.layout && s.view.joined < 0)
+      n += static_cast<int64_t>(sizeof(TileLayout)) + held(a.layout->prologue) + held(a.layout->ops) + held(a.layout->registers);
+  }
+  for (const AreaInfo& a : s.view.areas) n += held(a.instrs) + held(a.kind) + held(a.cut_reason);
+  return n + (s.view.joined < 0 ? static_cast<int64_t>(s.pages->size() * sizeof(uint64_t)) : 0);
+}
 
 std::string tile_text(const Segment& s, int area) { return disassemble(s.areas.at(static_cast<size_t>(area))); }
 

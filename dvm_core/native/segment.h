@@ -1,5 +1,6 @@
 // A compiled range of a program: areas in the order they run, their tile code in read-only pages, and the plan of the workspace.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "areacode.h"
@@ -16,7 +17,7 @@ struct Pace {
 struct Segment {
   SegmentView view;
   std::vector<AreaCode> areas;
-  CodePages pages;
+  std::shared_ptr<const CodePages> pages;  // near shapes share them
   std::vector<Pace> paces;  // by area
   std::vector<int> stack_end;  // by area: the area after the last one of its stack
   // Views nobody keeps whose root stays in memory: handed out as views.

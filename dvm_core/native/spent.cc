@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kFunctions = 1024;
 const char* const kGone = "(other functions)";
 constexpr int64_t kLongestRecording = 20'000;
+constexpr size_t kShapes = 4096;
 
 struct Table {
   std::mutex mutex;
@@ -56,9 +57,19 @@ thread_local Sampling sampling;
 
 }  // namespace
 
+void FunctionTimes::note_shapes(uint64_t hash) {
+  changes_.fetch_add(1, std::memory_order_relaxed);
+  std::lock_guard lock(mutex_);
+  if (seen_.size() < kShapes && seen_.insert(hash).second) shapes_.fetch_add(1, std::memory_order_relaxed);
+}
+
 void FunctionTimes::add(const FunctionTimes& other) {
   launches += other.launches;
   instructions += other.instructions;
+  hits += other.hits;
+  misses += other.misses;
+  changes_ += other.changes_;
+  shapes_ += other.shapes_;
   for (int p = 0; p < kPhases; ++p) ns[p] += other.ns[p];
 }
 

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace dvm {
@@ -17,10 +19,20 @@ extern const char* const kPhaseNames[kPhases];
 struct FunctionTimes {
   explicit FunctionTimes(std::string name_) : name(std::move(name_)) {}
   const std::string name;
-  std::atomic<int64_t> launches{0}, instructions{0};
+  std::atomic<int64_t> launches{0}, instructions{0}, hits{0}, misses{0};
   std::atomic<int64_t> ns[kPhases] = {};
 
+  // Shapes (a hash of them) that its former launch had not. Counted: changes, and up to 4096 that differ.
+  void note_shapes(uint64_t hash);
+  int64_t changes() const { return changes_.load(std::memory_order_relaxed); }
+  int64_t shapes() const { return shapes_.load(std::memory_order_relaxed); }
+
   void add(const FunctionTimes& other);
+
+ private:
+  std::atomic<int64_t> changes_{0}, shapes_{0};
+  std::mutex mutex_;
+  std::unordered_set<uint64_t> seen_;
 };
 using FunctionTimesPtr = std::shared_ptr<FunctionTimes>;
 // The entry of that name, made if there is none. Of more than a thousand, those that nobody holds are added up in one: names may be without end.

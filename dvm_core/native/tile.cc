@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kTileBytes = 32768, kLargestTile = 2048, kTemporaries = 3;
 constexpr int64_t kSmallestTile = 1024;
 constexpr int64_t kTilesForBalance = 8;
+constexpr int64_t kSlackLeast = 64;          // rows or columns that a layout has room for at least
 constexpr int64_t kTransposeSide = 64;       // an operand read across its rows is copied in squares
 // Products: rows of a tile come in groups of the register tile (14 with AVX-512), columns in panels of 32 that B is packed in; both small enough for
 // the second-level cache, and a few tiles for every core.
@@ -292,12 +293,19 @@ void TileSpace::describe(const External& e, bool bound, GlobalSlot* slot, std::v
   slot->col_axes = e.span == Span::kRow ? 0 : append(0, column_axes);
 }
 
-int64_t register_bytes(const Register& r, const Geometry& g) {
-  const int64_t n = r.span == Span::kFull ? g.tile_rows * g.tile_cols : r.span == Span::kRow ? g.tile_rows : r.span == Span::kCols ? g.tile_cols : 1;
+TileRoom room_of(const Geometry& g) { return {g.tile_rows * g.tile_cols, g.tile_rows, g.tile_cols}; }
+
+TileRoom with_slack(const TileRoom& room) {
+  const auto more = [](int64_t n, int64_t least) { return std::max(n + n / 8, least); };
+  return {more(room.full, kSmallestTile), more(room.rows, kSlackLeast), more(room.cols, kSlackLeast)};
+}
+
+int64_t register_bytes(const Register& r, const TileRoom& room) {
+  const int64_t n = r.span == Span::kFull ? room.full : r.span == Span::kRow ? room.rows : r.span == Span::kCols ? room.cols : 1;
   return (n * item_size(r.dtype) + 127) / 128 * 128;
 }
 
-int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileOp>& ops, std::vector<Register>* registers, const Geometry& g) {
+int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileOp>& ops, std::vector<Register>* registers, const TileRoom& room) {
   std::vector<Register>& regs = *registers;
   std::vector<int> last(regs.size(), -1);
   const auto each_operand = [](const TileOp& op, auto&& f) {
@@ -306,7 +314,7 @@ int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileO
   };
   for (size_t i = 0; i < ops.size(); ++i) each_operand(ops[i], [&](int32_t r) { last[r] = static_cast<int>(i); });
 
-  const auto bytes_of = [&](const Register& r) { return register_bytes(r, g); };
+  const auto bytes_of = [&](const Register& r) { return register_bytes(r, room); };
   std::vector<bool> released(regs.size());
   struct Free {
     int64_t address, bytes;

@@ -60,6 +60,7 @@ struct Register {
   DType dtype = DType::kNone;
   bool pinned = false;       // keeps its place for the whole area: made by the prologue, or a buffer that another pipe fills or empties
   int64_t address = -1;      // UB bytes
+  bool same_but_address(const Register& o) const { return slot == o.slot && span == o.span && dtype == o.dtype && pinned == o.pinned; }
 };
 
 struct TileOp {
@@ -71,13 +72,31 @@ struct TileOp {
   int32_t number = -1;                       // of a join, product or hook
   int32_t instr = -1;
   uint64_t sync = 0;                         // its sync word
+  bool operator==(const TileOp&) const = default;
+};
+
+// Elements that a register of each span has room for.
+struct TileRoom {
+  int64_t full = 0, rows = 0, cols = 0;
+  bool holds(const TileRoom& o) const { return full >= o.full && rows >= o.rows && cols >= o.cols; }
+};
+TileRoom room_of(const Geometry& g);
+TileRoom with_slack(const TileRoom& room);  // for the tiles of near shapes as well
+
+// Tile code before it is words, its registers with addresses. Any area that is lowered to the same operations, and whose tiles it has room
+// for, may run its words: what depends on shapes lies in the tables beside them.
+struct TileLayout {
+  std::vector<TileOp> prologue, ops;
+  std::vector<Register> registers;
+  TileRoom room;
+  int64_t ub_bytes = 0;
 };
 
 // Bytes of a register in the UB.
-int64_t register_bytes(const Register& r, const Geometry& g);
+int64_t register_bytes(const Register& r, const TileRoom& room);
 
 // Gives every UB register an address: a slot is free again after its last use, an elementwise result takes the place of an operand that
 // dies with it. Pinned registers share with nobody. Returns the bytes needed.
-int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileOp>& ops, std::vector<Register>* registers, const Geometry& g);
+int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileOp>& ops, std::vector<Register>* registers, const TileRoom& room);
 
 }  // namespace dvm

@@ -272,14 +272,14 @@ def test_every_area_says_why_it_ended():
 # ---- tile code ------------------------------------------------------------------------------------------------------------------------
 
 SOFTMAX = """\
-vmain.aiv(rows=8, cols=64, tile=8x64, units=1, ub=2176) {
+vmain.aiv(rows=8, cols=64, tile=8x64, units=1, ub=4864) {
   g0: load.fp32 %0 // bound, row(256), col(4)
   g1: store.fp32 %5 // bound, row(256), col(4)
 0: MaxX.fp32.8x64 0x0, g0 ; %0
-1: SubX.fp32.8x64 0x80, g0, 0x0 ; %1
-2: Exp.fp32.8x64 0x80, 0x80 ; %2
-3: SumX.fp32.8x64 0x0, 0x80 ; %3
-4: DivX.fp32.8x64 g1, 0x80, 0x0 ; %4
+1: SubX.fp32.8x64 0x100, g0, 0x0 ; %1
+2: Exp.fp32.8x64 0x100, 0x100 ; %2
+3: SumX.fp32.8x64 0x0, 0x100 ; %3
+4: DivX.fp32.8x64 g1, 0x100, 0x0 ; %4
 }
 """
 

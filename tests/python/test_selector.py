@@ -1,0 +1,187 @@
+"""The selector: whole keys, a bound, a device each, and near shapes that run one tile code. What it answers never changes a bit."""
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from core_kit import Counters, Recorder
+from core_programs import run, same_bits
+from random_programs import random_program
+
+import dvm_core as dvm
+from dvm_core import _core
+
+SEGMENTS = 8192  # the selector keeps at most
+BASE = np.random.default_rng(0).standard_normal((64, 3000), dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def core_settings():
+    yield
+    _core.set_clusters(True)
+    _core.set_tile_elements(0)
+    dvm.set_device("cpu")
+
+
+def chain(r: Recorder, x: int, y: int) -> int:
+    return r.sub(r.sigmoid(r.add(r.mul(x, y), -1, imms=(0.5,))), y)
+
+
+def norm(r: Recorder, x: int, y: int) -> int:
+    centred = r.sub(x, r.mean(x, attrs=(1, 1)))
+    size = r.add(r.mean(r.mul(centred, centred), attrs=(1, 1)), -1, imms=(1e-6,))
+    return r.add(r.mul(centred, r.rsqrt(size)), y)
+
+
+def scores(r: Recorder, x: int, y: int) -> int:
+    s = r.matmul(x, y, attrs=(0, 1))
+    e = r.exp(r.sub(s, r.max(s, attrs=(1, 1))))
+    return r.matmul(r.div(e, r.sum(e, attrs=(1, 1))), y, attrs=(0, 0))
+
+
+def columns(r: Recorder, x: int, y: int) -> int:
+    return r.add(r.sum(r.mul(x, y), attrs=(0, 1)), -1, imms=(1.0,))
+
+
+def called(body: Callable[..., int], x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    r = Recorder(body.__name__)
+    out = body(r, r.input(x), r.input(y))
+    r.graph.flush(keep=[out])
+    return r.array(out).copy()
+
+
+def of(rows: int, cols: int) -> tuple[np.ndarray, np.ndarray]:
+    return BASE[:rows, :cols].copy(), BASE[:rows, 3000 - cols:].copy()
+
+
+@pytest.mark.parametrize("body", [chain, norm])
+def test_a_near_shape_runs_the_tile_code_of_its_cluster(body):
+    called(body, *of(32, 1024))
+    count = Counters()
+    got = called(body, *of(33, 1025))
+    assert (count.selector_misses, count.selector_clusters, count.selector_hits) == (1, 1, 0)
+    called(body, *of(33, 1025))
+    assert (count.selector_misses, count.selector_clusters, count.selector_hits) == (1, 1, 1)
+    _core.set_tile_elements(512)  # other tiles, another key
+    assert same_bits(got, called(body, *of(33, 1025)))
+
+
+def test_the_words_of_a_cluster_are_one():
+    words = set()
+    for rows, cols in ((32, 1024), (33, 1025), (31, 1030), (20, 999)):
+        r = Recorder("words")
+        out = norm(r, *(r.input(a) for a in of(rows, cols)))
+        words.add(r.graph.flush(keep=[out]).program.tile_words(0))
+    assert len(words) == 1
+
+
+@pytest.mark.parametrize("body", [chain, norm, scores, columns])
+def test_bits_do_not_depend_on_clusters(body):
+    rng = random.Random(body.__name__)
+    shapes = [(rng.randint(1, 64), rng.choice((1, 2, 63, 64, 65, 500, 1024, 1025, 2500))) for _ in range(60)] + [(0, 8), (8, 0), (1, 1)]
+    if body in (norm, scores):
+        shapes = [s for s in shapes if all(s)]
+    joined = Counters()
+    with_clusters = [called(body, *of(*shape)) for shape in shapes]
+    assert joined.selector_clusters > 0
+    for shape, got in zip(shapes, with_clusters, strict=True):
+        _core.set_clusters(False)
+        _core.set_tile_elements(7)
+        assert same_bits(got, called(body, *of(*shape))), shape
+        _core.set_clusters(True)
+        _core.set_tile_elements(0)
+
+
+def test_strides_and_single_rows_make_tile_code_of_their_own():
+    x, y = of(40, 40)
+    called(chain, x, y)
+    count = Counters()
+    turned = called(chain, x.T, y)
+    one = called(chain, x[:1], y)
+    assert count.selector_misses == 2
+    _core.set_tile_elements(9)
+    assert same_bits(turned, called(chain, x.T, y)) and same_bits(one, called(chain, x[:1], y))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(0, 300, 3))
+def test_random_programs_give_the_bits_of_code_of_their_own(seed):
+    program = random_program(seed)
+    everything = range(len(program.inputs), len(program.inputs) + len(program.steps))
+    rng = random.Random(seed)
+    keep = sorted({rng.choice(everything) for _ in range(3)} | {everything[-1]})
+    runs = []
+    for clusters, tile in ((True, 0), (True, 100), (True, 7), (True, 101), (False, 99)):  # other tiles, as near shapes have
+        _core.set_clusters(clusters)
+        _core.set_tile_elements(tile)
+        runs.append(run(program, keep)[0])
+    assert all(same_bits(runs[-1].array(v), other.array(v)) for v in keep for other in runs)
+
+
+COLLISIONS = """
+import hashlib, sys
+sys.path.insert(0, "tests/python")
+import numpy as np
+from test_selector import called, chain, norm, of
+from dvm_core import _core
+digest = hashlib.sha256()
+for again in range(2):
+    for body in (chain, norm):
+        for rows in range(1, 30):
+            for cols in (1, 5, 64, 65):
+                digest.update(called(body, *of(rows, cols)).tobytes())
+told = _core.stats()
+print(digest.hexdigest(), told["programs"], told["selector_hits"], told["selector_misses"], told["selector_segments"])
+"""
+
+
+def test_keys_are_compared_whole():
+    root = Path(__file__).parents[2]
+
+    def told(bits: str) -> str:
+        environment = {**os.environ, "DVM_HASH_BITS": bits}
+        command = [sys.executable, "-c", COLLISIONS]
+        return subprocess.run(command, cwd=root, env=environment, text=True, capture_output=True, check=True).stdout
+    alike = told("0")  # every key collides with every other
+    assert alike == told("1") == told("64")
+    assert alike.split()[1:] == ["2", "232", "232", "232"]
+
+
+def test_a_hundred_thousand_shapes_leave_memory_flat():
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def some(first: int) -> None:
+        for n in range(first, first + 20_000):
+            r = Recorder("flat")
+            r.graph.flush(keep=[r.neg(r.input(line[:n]))])
+    line = np.zeros(100_001, np.float32)[:, None][:, :0]  # [n, 0]: no work, a shape each
+    count = Counters()
+    some(1)
+    held, bytes_then = resident(), _core.stats()["selector_bytes"]
+    for first in range(20_001, 100_001, 20_000):
+        some(first)
+    assert count.selector_misses == 100_000 and count.selector_clusters > 99_900
+    assert _core.stats()["selector_segments"] <= SEGMENTS
+    assert count.selector_evictions >= 100_000 - SEGMENTS
+    assert resident() - held < 8 << 20
+    assert _core.stats()["selector_bytes"] < 2 * bytes_then
+
+
+def test_code_is_of_one_device():
+    shape = of(12, 70)
+    on_cpu = called(norm, *shape)
+    count = Counters()
+    dvm.set_device("npu-sim:910b")
+    assert same_bits(on_cpu, called(norm, *shape))
+    assert (count.selector_hits, count.selector_misses, count.selector_clusters) == (0, 1, 0)
+    called(norm, *shape)
+    dvm.set_device("cpu")
+    called(norm, *shape)
+    assert (count.selector_hits, count.selector_misses) == (2, 1)
