@@ -264,6 +264,12 @@ def memory_events(since: int = 0) -> list[dict[str, Any]]:
 def set_threads(n: int) -> None: ...
 def set_step(step: int) -> None: ...
 def simd_level() -> str: ...
+def shapes_used(most: int) -> list[tuple[str, int, tuple[int, ...], tuple[int, ...], int, int]]:
+    """(name, structure, geometry, kept ids, number of ids, launches) of this run's programs, most used first."""
+def know_shapes(shapes: Sequence[tuple[int, Sequence[int], Sequence[int], int]]) -> None:
+    """(structure, geometry, kept ids, number of ids) of an earlier run: compiled in the background when their program is made."""
+def synchronize_warming() -> None:
+    """Waits until the known shapes of the programs made so far are compiled."""
 def set_clusters(on: bool) -> None:
     """For tests and benchmarks: whether near shapes share tile code. Never changes a result."""
 def set_tile_elements(n: int) -> None:

@@ -37,6 +37,9 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run a script; `import dvm` in it is this package")
     run.add_argument("--device", default="cpu", help="device of all launches (default: cpu)")
     run.add_argument("--stats", action="store_true", help="print at the end where the VM's own time went, by captured function")
+    run.add_argument(
+        "--warm", metavar="FILE", help="compile the shapes of the last run, kept in FILE, before they come; FILE is written anew at the end"
+    )
     run.add_argument("script")
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")
     run.set_defaults(command=_run)
@@ -74,15 +77,30 @@ def _run(arguments: argparse.Namespace) -> int:
     serve_dvm()
     sys.argv = [arguments.script, *arguments.args]
     sys.path.insert(0, str(script.resolve().parent))
+    if arguments.warm:
+        from . import warm
+
+        warm.load(arguments.warm)
     try:
         runpy.run_path(str(script), run_name="__main__")
     finally:
+        if arguments.warm:
+            _save_shapes(Path(arguments.warm))
         if arguments.stats:
             from . import stats, timetable
 
             told = stats()
             print(timetable.text(told), timetable.selector(told), sep="\n\n", file=sys.stderr)
     return 0
+
+
+def _save_shapes(path: Path) -> None:
+    from . import warm
+
+    try:
+        warm.save(path)
+    except OSError as error:
+        print(f"dvm: the shapes of this run are not kept: {error}", file=sys.stderr)
 
 
 def serve_dvm() -> None:

@@ -29,6 +29,8 @@ def selector(stats: Mapping[str, Any]) -> str:
     lines = [f"selector: {share} launches found their code ready; of {misses:,} others {joined:,} took the tile code of a near shape"]
     kinds = (("compiled in", own), ("from a near shape in", near))
     times = [f"{what} {t['p50']:.1f} µs (p99 {t['p99']:.1f})" for what, t in kinds if t["max"]]
+    if stats["selector_warmed"]:
+        times.append(f"{stats['selector_warmed']:,} made before they were asked for")
     lines.append(f"  {', '.join([*times, ''])}{stats['selector_segments']:,} segments held in {stats['selector_bytes'] / 1024:,.0f} KB, "
                  f"{stats['selector_evictions']:,} forgotten")
     return "\n".join(lines)

@@ -40,7 +40,7 @@ def programs(session: Session, arguments: Arguments) -> Answer:
 
 def selector() -> Answer:
     stats = _core.stats()
-    return {name: stats[f"selector_{name}"] for name in ("hits", "misses", "clusters", "evictions", "segments", "bytes")}
+    return {name: stats[f"selector_{name}"] for name in ("hits", "misses", "clusters", "warmed", "evictions", "segments", "bytes")}
 
 
 @command("program")

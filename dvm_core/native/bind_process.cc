@@ -2,6 +2,7 @@
 #include "bind_common.h"
 #include "infer.h"
 #include "pool.h"
+#include "warm.h"
 
 namespace dvm {
 
@@ -70,6 +71,7 @@ nb::dict stats() {
   d["selector_hits"] = s.hits;
   d["selector_misses"] = s.misses;
   d["selector_clusters"] = s.joins;
+  d["selector_warmed"] = s.warmed;
   d["selector_evictions"] = s.evictions;
   d["selector_segments"] = s.segments;
   d["selector_bytes"] = s.bytes;
@@ -114,6 +116,42 @@ nb::list memory_event_list(int64_t since) {
   return out;
 }
 
+nb::list shapes_used_list(size_t most) {
+  nb::list out;
+  for (const KnownShapes& s : shapes_used(most)) {
+    std::vector<int64_t> kept;
+    for (size_t v = 0; v < s.keep.size(); ++v)
+      if (s.keep[v]) kept.push_back(static_cast<int64_t>(v));
+    out.append(nb::make_tuple(s.name, s.structure, from_ints(s.geometry), from_ints(kept), s.keep.size(), s.uses));
+  }
+  return out;
+}
+
+// (structure, geometry, kept ids, number of ids) each.
+void know_shape_list(nb::handle list) {
+  constexpr const char* kWhat = "know_shapes";
+  std::vector<KnownShapes> all;
+  const Items items(list, kWhat);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Items entry(items[i], kWhat);
+    if (entry.size() != 4) throw UserError("know_shapes: an entry is (structure, geometry, kept ids, number of ids)");
+    KnownShapes s;
+    if (!nb::try_cast<uint64_t>(entry[0], s.structure)) throw UserError("know_shapes: a structure is a number of 64 bits");
+    const Items geometry(entry[1], kWhat), kept(entry[2], kWhat);
+    for (size_t k = 0; k < geometry.size(); ++k) s.geometry.push_back(to_int(geometry[k], kWhat));
+    const int64_t values = to_int(entry[3], kWhat);
+    if (values < 0 || values > (1 << 24)) throw UserError("know_shapes: " + std::to_string(values) + " values");
+    s.keep.assign(static_cast<size_t>(values), 0);
+    for (size_t k = 0; k < kept.size(); ++k) {
+      const int64_t id = to_int(kept[k], kWhat);
+      if (id < 0 || id >= values) throw UserError("know_shapes: no value " + std::to_string(id));
+      s.keep[static_cast<size_t>(id)] = 1;
+    }
+    all.push_back(std::move(s));
+  }
+  know_shapes(std::move(all));
+}
+
 }  // namespace
 
 void bind_process(nb::module_& m) {
@@ -124,6 +162,16 @@ void bind_process(nb::module_& m) {
   m.def("set_threads", &set_pool_threads, "n"_a, "Worker threads, the caller included; 0: one per processor.");
   m.def("set_step", &set_step, "step"_a, "Number of the current call of the outermost captured function.");
   m.def("simd_level", [] { return kernels().level; }, "baseline, avx2 or avx512.");
+  m.def("shapes_used", &shapes_used_list, "most"_a, "(name, structure, geometry, kept ids, number of ids, launches) of this run's programs, most used first.");
+  m.def("know_shapes", &know_shape_list, "shapes"_a,
+        "(structure, geometry, kept ids, number of ids) of an earlier run: compiled in the background when their program is made.");
+  m.def(
+      "synchronize_warming",
+      [] {
+        nb::gil_scoped_release unlocked;
+        synchronize_warming();
+      },
+      "Waits until the known shapes of the programs made so far are compiled.");
   m.def("set_clusters", &set_clusters, "on"_a, "For tests and benchmarks: whether near shapes share tile code. Never changes a result.");
   m.def("set_tile_elements", &set_tile_elements, "n"_a, "For tests: elements per tile (0: automatic). Never changes a result.");
 }

@@ -5,6 +5,7 @@
 #include "graph.h"
 #include "optable.h"
 #include "stream.h"
+#include "warm.h"
 
 namespace dvm {
 namespace {
@@ -207,6 +208,7 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
   if (is_new) {
     // A handler that looks at the fused code compiles what the launch will ask for, not something else.
     program->set_last({{}, plan.keep, plan.keep});
+    warm(program);
     if (made) {
       const SpanOf theirs(nullptr, Phase::bind);
       made(program);

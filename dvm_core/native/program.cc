@@ -25,7 +25,7 @@ constexpr int64_t kSegments = 8192;  // of all programs together
 
 constexpr size_t kCluster = 4;       // segments with tile code of their own that a new shape is compared with
 
-std::atomic<int64_t> hits{0}, misses{0}, joins{0}, evictions{0}, patches{0}, tile_elements{0};
+std::atomic<int64_t> hits{0}, misses{0}, joins{0}, warmed{0}, evictions{0}, patches{0}, tile_elements{0};
 std::atomic<int64_t> segments_held{0}, bytes_held{0};
 std::atomic<bool> clusters{true};
 std::atomic<uint64_t> uses{0};
@@ -159,6 +159,7 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
       if (counted) {
         hits.fetch_add(1, std::memory_order_relaxed);
         times->hits.fetch_add(1, std::memory_order_relaxed);
+        found->second->uses.fetch_add(1, std::memory_order_relaxed);
       }
       found->second->last_used.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       return found->second;
@@ -176,6 +177,7 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
   made->bytes = segment_bytes(*made->segment);
   made->copies_avoided = avoided(code, request, view(*made->segment));
   if (counted) {
+    made->uses.store(1, std::memory_order_relaxed);
     misses.fetch_add(1, std::memory_order_relaxed);
     times->misses.fetch_add(1, std::memory_order_relaxed);
     if (joined >= 0) joins.fetch_add(1, std::memory_order_relaxed);
@@ -201,6 +203,26 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
   }
   if (segments_held.fetch_add(1) + 1 > kSegments) forget_old_segments();
   return made;
+}
+
+void Program::warm(const ProgramCode& code, const std::vector<int64_t>& geometry, const SegmentRequest& request) {
+  segment(code, geometry, request, false);
+  warmed.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::vector<Program::Used> Program::used() {
+  std::vector<Used> all;
+  std::lock_guard lock(mutex_);
+  const size_t values = code_->inputs.size() + code_->instrs.size(), words = geometry_.size() + 3 + (values + 63) / 64;
+  for (const auto& [key, segment] : segments_) {
+    // As put() wrote it: the range, unfused, device, kept values; more are hooks.
+    const auto request = key.begin() + static_cast<std::ptrdiff_t>(geometry_.size());
+    if (key.size() != words || request[0] != static_cast<int64_t>(code_->instrs.size()) || request[1] != 0 || segment->uses.load() == 0) continue;
+    Used u{{key.begin(), request}, std::vector<uint8_t>(values, 0), segment->uses.load()};
+    for (size_t v = 0; v < values; ++v) u.keep[v] = static_cast<uint64_t>(request[static_cast<std::ptrdiff_t>(3 + v / 64)]) >> (v % 64) & 1;
+    all.push_back(std::move(u));
+  }
+  return all;
 }
 
 std::vector<SegmentPtr> Program::near_shapes(const std::vector<int64_t>& request) {
@@ -261,6 +283,7 @@ void Program::set_replayed(uint64_t number, const std::shared_ptr<ProgramCode>& 
 }
 
 void Program::used_again(CompiledSegment& segment) {
+  segment.uses.fetch_add(1, std::memory_order_relaxed);
   hits.fetch_add(1, std::memory_order_relaxed);
   times->hits.fetch_add(1, std::memory_order_relaxed);
   segment.last_used.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -381,6 +404,7 @@ SelectorStats selector_stats() {
     s.programs = registry().next_id - 1;
   }
   s.joins = joins.load();
+  s.warmed = warmed.load();
   s.evictions = evictions.load();
   s.segments = segments_held.load();
   s.bytes = bytes_held.load();

@@ -45,6 +45,7 @@ struct CompiledSegment {
   std::shared_ptr<Segment> segment;
   std::mutex running;
   std::atomic<uint64_t> last_used{0};  // on the selector's clock
+  std::atomic<int64_t> uses{0};        // by launches
   int64_t copies_avoided = 0;  // per run: results written in place, views that are strides only
   int64_t bytes = 0;
 };
@@ -80,6 +81,16 @@ class Program {
 
   // The compiled segment, from the selector or fresh. `counted`: a launch's request, as opposed to the debugger's curiosity.
   SegmentPtr segment(const ProgramCode& code, const std::vector<int64_t>& geometry, const SegmentRequest& request, bool counted = true);
+
+  // Makes the segment before a launch asks for it.
+  void warm(const ProgramCode& code, const std::vector<int64_t>& geometry, const SegmentRequest& request);
+  // The whole program's segments, without hooks: for which shapes and kept values, and how many launches used them.
+  struct Used {
+    std::vector<int64_t> geometry;
+    std::vector<uint8_t> keep;
+    int64_t uses = 0;
+  };
+  std::vector<Used> used();
 
   // Smallest and largest extent of every dimension of the inputs over all launches, input after input.
   std::vector<std::pair<int64_t, int64_t>> extents_seen();
@@ -148,7 +159,7 @@ void set_tile_elements(int64_t n);
 void set_clusters(bool on);  // for tests and benchmarks: whether near shapes share tile code
 
 struct SelectorStats {
-  int64_t programs = 0, hits = 0, misses = 0, joins = 0, evictions = 0, segments = 0, bytes = 0, patches = 0;
+  int64_t programs = 0, hits = 0, misses = 0, joins = 0, warmed = 0, evictions = 0, segments = 0, bytes = 0, patches = 0;
   struct Times {
     double p50 = 0, p99 = 0, max = 0;  // microseconds, of the last 4096
   } compiles, joined;  // segments with tile code of their own, and with a near shape's

@@ -1,6 +1,7 @@
 """The selector: whole keys, a bound, a device each, and near shapes that run one tile code. What it answers never changes a bit."""
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -10,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from core_kit import Counters, Recorder
+from core_kit import OP, Counters, Recorder
 from core_programs import run, same_bits
 from random_programs import random_program
 
 import dvm_core as dvm
-from dvm_core import _core
+from dvm_core import _core, warm
 
 SEGMENTS = 8192  # the selector keeps at most
 BASE = np.random.default_rng(0).standard_normal((64, 3000), dtype=np.float32)
@@ -185,3 +186,73 @@ def test_code_is_of_one_device():
     dvm.set_device("cpu")
     called(norm, *shape)
     assert (count.selector_hits, count.selector_misses) == (2, 1)
+
+
+def again(body: Callable[..., int], times: dict[tuple[int, int], int]) -> None:
+    for shape, count in times.items():
+        for _ in range(count):
+            called(body, *of(*shape))
+
+
+def test_shapes_of_an_earlier_run_are_ready_before_they_come(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("""
+import numpy as np
+import dvm_core as dvm
+from dvm_core import _core
+
+@dvm.jit
+def step(x, rows):
+    y = (x * 2.0 + 1.0).softmax(-1)
+    z = dvm.tensor(np.ones((rows, 8), np.float32))
+    return (y[1:, :] @ x.reshape(8, -1)).sum(), z.sum(0)
+
+for turn in range(2):
+    for rows in (4, 9, 33, 100):
+        out = step(dvm.tensor(np.arange(rows * 8, dtype=np.float32).reshape(rows, 8)), rows)
+        _core.synchronize_warming()
+stats = dvm.stats()
+print(*(o.numpy().tobytes().hex() for o in out), stats["selector_warmed"], stats["selector_misses"], sep=",")
+""")
+    command = [sys.executable, "-m", "dvm_core", "run", "--warm", str(tmp_path / "shapes of last run"), str(script)]
+    runs = [subprocess.run(command, text=True, capture_output=True, check=True).stdout.strip().split(",") for _ in range(3)]
+    cold, *warm = runs
+    assert warm[0] == warm[1] and cold[:-2] == warm[0][:-2]
+    assert cold[-2] == "0" and int(warm[0][-2]) >= 4 and int(warm[0][-1]) <= int(cold[-1]) - 3
+
+
+def test_the_most_used_shapes_come_first_and_once_is_not_kept(tmp_path):
+    again(columns, {(3, 11): 5, (4, 11): 2, (5, 11): 1})
+    mine = [(entry[2][:2], entry[5]) for entry in _core.shapes_used(10_000) if entry[0] == "columns"]
+    assert mine[:2] == sorted(mine, key=lambda found: -found[1])[:2] and ((3, 11), 5) in mine and ((5, 11), 1) in mine
+    warm.save(tmp_path / "shapes")
+    kept = json.loads((tmp_path / "shapes").read_text())["shapes"]
+    assert all(entry["launches"] > 1 for entry in kept) and any(entry["geometry"][:2] == [3, 11] for entry in kept)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"version": 2, "shapes": [1]}', '{"version": 1}', '{"version": 1, "shapes": [7]}',
+                                  '{"version": 1, "shapes": [{"structure": "-1", "geometry": [], "kept": [], "values": 1}]}',
+                                  '{"version": 1, "shapes": [{"structure": "1", "geometry": [1e99], "kept": [], "values": 1}]}',
+                                  '{"version": 1, "shapes": [{"structure": "1", "geometry": [1], "kept": [5], "values": 1}]}',
+                                  "[" * 100_000])
+def test_a_damaged_file_is_no_file(tmp_path, text):
+    (tmp_path / "shapes").write_text(text)
+    assert warm.load(tmp_path / "shapes") == 0 == warm.load(tmp_path / "none")
+
+
+def test_shapes_that_a_program_cannot_have_are_passed_over():
+    called(scores, *of(3, 5))
+    found = next(e for e in _core.shapes_used(10_000) if e[0] == "scores" and e[2][:2] == (3, 5))
+    name, structure, geometry, kept, values, _ = found
+    bad = [geometry[:-1], (*geometry, 1), (-3, *geometry[1:]), (1 << 62, *geometry[1:]), (3, 6, *geometry[2:])]
+    _core.know_shapes([(structure, g, kept, values) for g in bad] + [(structure, geometry, kept, values + 1)])
+    warmed = _core.stats()["selector_warmed"]
+
+    r = Recorder("scores")  # the same program at another place is another one, of the same structure
+    place = _core.place("elsewhere.py", 7)
+    x, y = (r.input(a) for a in of(3, 5))
+    s = r.graph.op(OP["MATMUL"], (x, y), attrs=(0, 1), place=place)
+    e = r.exp(r.sub(s, r.max(s, attrs=(1, 1))))
+    r.graph.flush(keep=[r.matmul(r.div(e, r.sum(e, attrs=(1, 1))), y, attrs=(0, 0))])
+    _core.synchronize_warming()
+    assert _core.stats()["selector_warmed"] == warmed
