@@ -4,8 +4,6 @@
 
 namespace dvm {
 
-struct Recorder;
-
 // What a dvm.tensor array is: Python's class Array is made of it.
 struct Tensor {
   DType dtype = DType::kNone;
@@ -25,35 +23,64 @@ struct Tensor {
 };
 
 // A graph being recorded, and the arrays that wait for its values.
-struct Recorder {
+class Recorder {
+ public:
   Recorder(nb::object graph, nb::handle owner);
   Recorder(const Recorder&) = delete;
   ~Recorder();
-  const uint64_t number;             // no two have the same
+  uint64_t number;                   // no two have the same, nor one before and after its graph began again
   const nb::object graph_object;
   Graph& graph;
   nb::object owner;                  // weak reference to the captured call whose graph it is; None: the thread's own
   std::vector<Tensor*> waiting;      // by value id; null: nobody waits
-  std::vector<int64_t> wanted();     // ids of waiting arrays that are not in memory yet
-  void take_over();                  // waiting arrays whose value is in memory now have it
+  bool over = false;                 // nothing more is recorded here: a thread's own graph that was run or moved
+
+  void wait(Tensor& tensor, int64_t id);
+  void drop(const Tensor& tensor);      // it waits no longer
+  void add_input(Tensor& tensor);       // which is in memory
+  std::vector<int64_t> wanted();        // ids of waiting arrays that are not in memory yet
+  void take_over();                     // waiting arrays whose value is in memory now have it
+  void flush();                         // runs what is pending. Throws UserError or a Python exception
+  bool grown() const { return graph.size() >= look_values_ || input_bytes_ >= look_bytes_; }
+  void look();
+
+ private:
+  int64_t waiters_ = 0, input_bytes_ = 0, look_values_, look_bytes_;
 };
+Recorder& recorder_at(nb::handle h);
 
 // Where the calling thread records: the graph of its active capture, or one of its own.
 nb::object current_recorder();
 void set_active_capture(PyObject* capture);  // null: none
 PyObject* active_capture();
+void set_flush_of_capture(nb::handle flush_capture);  // Python's flush(capture)
 
-// The value id of an array for a recorder's graph; computed elsewhere first if it must be.
-int64_t value_of(Recorder& recorder, Tensor& tensor);
+// An instruction about to be recorded: where, and its operands' values there (null: none), computed elsewhere first if they must be. If it
+// is not recorded after all, the graph is left without what the operands added to it.
+class Recording {
+ public:
+  Recording(Tensor* const* operands, size_t count);  // held by the caller
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recorder& recorder() const { return recorder_at(held_); }
+  // Records the graph's draft (operands filled in) and returns the Array of its result. sample: begun by the caller, done here.
+  nb::object done(bool shape_given, const RecordSample& sample);
+
+ private:
+  nb::object held_;
+  Tensor* const* const operands_;
+  const size_t count_;
+  int64_t first_ = 0;  // value that was not there before
+  bool recorded_ = false;
+};
+
 // Runs what is pending where the array's value is, and has it in memory. Throws UserError or a Python exception.
 void compute(Tensor& tensor);
-// Records the graph's draft (operands filled in) and returns the Array of its result. sample: begun by the caller, done here.
-nb::object record_array(nb::handle recorder, bool shape_given, const RecordSample& sample);
 // An Array on memory.
 nb::object array_on(Value memory, LeasePtr lease, nb::object array);
 
-// Python's class Array, and flush(capture) for captured calls.
-void set_array_class(nb::handle cls, nb::handle flush_capture);
+// Python's class Array.
+void set_array_class(nb::handle cls);
 bool is_array(nb::handle h);  // of exactly that class
 
 }  // namespace dvm

@@ -39,11 +39,12 @@ bool number_for(const Tensor& t, PyObject* number, Imm* imm) {
   return !overflow;
 }
 
-Instr& draft(Recorder& r, Op op, std::initializer_list<int64_t> operands) {
-  Instr& in = r.graph.draft();
+// null among the operands: immediate 0 stands there.
+Instr& draft(const Recording& recording, Op op, Tensor* const* operands, size_t count) {
+  Instr& in = recording.recorder().graph.draft();
   in.op = op;
   in.place = user_place(0);
-  for (const int64_t o : operands) in.operands.push_back(static_cast<int32_t>(o));
+  for (size_t i = 0; i < count; ++i) in.operands.push_back(operands[i] ? static_cast<int32_t>(operands[i]->value) : -1);
   return in;
 }
 
@@ -65,13 +66,13 @@ nb::object fast_binary(Op op, PyObject* self, PyObject* other, bool swapped) {
   const bool array = is_array(other);
   if (array ? tensor_at(other).dtype != x.dtype : !number_for(x, other, &imm)) return {};
   try {
-    const nb::object recorder = current_recorder();
-    Recorder& r = *nb::inst_ptr<Recorder>(recorder);
-    const int64_t mine = value_of(r, x), theirs = array ? value_of(r, tensor_at(other)) : -1;
+    Tensor* operands[] = {&x, array ? &tensor_at(other) : nullptr};
+    if (swapped) std::swap(operands[0], operands[1]);
+    Recording recording(operands, 2);
     const RecordSample sample;
-    Instr& in = swapped ? draft(r, op, {theirs, mine}) : draft(r, op, {mine, theirs});
+    Instr& in = draft(recording, op, operands, 2);
     if (!array) in.imms.push_back(imm);
-    return record_array(recorder, false, sample);
+    return recording.done(false, sample);
   } catch (const UserError&) {
     return {};  // told by the slow path
   }
@@ -96,12 +97,11 @@ PyObject* unary_slot(PyObject* a) {
   return guarded([&]() -> nb::object {
     if (is_array(a)) {
       try {
-        const nb::object recorder = current_recorder();
-        Recorder& r = *nb::inst_ptr<Recorder>(recorder);
-        const int64_t mine = value_of(r, tensor_at(a));
+        Tensor* const operand = &tensor_at(a);
+        Recording recording(&operand, 1);
         const RecordSample sample;
-        draft(r, op, {mine});
-        return record_array(recorder, false, sample);
+        draft(recording, op, &operand, 1);
+        return recording.done(false, sample);
       } catch (const UserError&) {  // told by the slow path
       }
     }
@@ -133,31 +133,51 @@ PyType_Slot slots[] = {
     {0, nullptr},
 };
 
+// That many of something, on the stack if they are few.
+template <class T>
+class Several {
+ public:
+  explicit Several(size_t count) : size_(count), many_(count > kFew ? count : 0), at_(many_.empty() ? few_ : many_.data()) {}
+  Several(const Several&) = delete;
+  size_t size() const { return size_; }
+  T& operator[](size_t i) { return at_[i]; }
+  T* data() { return at_; }
+
+ private:
+  static constexpr size_t kFew = 8;
+  const size_t size_;
+  T few_[kFew];
+  std::vector<T> many_;
+  T* const at_;
+};
+
 // Any instruction: operands are arrays, None where immediate 0 stands.
 nb::object record(int opcode, nb::handle operands, nb::handle attrs, nb::handle shape, int dtype, nb::handle imms) {
   if (opcode <= 0 || opcode >= kOps) throw UserError("no opcode " + std::to_string(opcode));
-  const nb::object recorder = current_recorder();
-  Recorder& r = *nb::inst_ptr<Recorder>(recorder);
-  const Items arrays(operands, "operands");
-  constexpr size_t kFew = 8;
-  int64_t few[kFew];
-  std::vector<int64_t> many(arrays.size() > kFew ? arrays.size() : 0);
-  int64_t* ids = many.empty() ? few : many.data();
+  const auto op = static_cast<Op>(opcode);
+  // All that may run Python comes before the recording.
+  const Items arrays(operands, "operands"), numbers(attrs, "attrs"), scalars(imms, "imms");
+  Several<Tensor*> tensors(arrays.size());
+  Several<int64_t> integers(numbers.size());
+  Several<Imm> immediates(scalars.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
     const nb::handle a = arrays[i];
     if (!a.is_none() && !nb::isinstance<Tensor>(a)) throw nb::type_error("record: operands are arrays or None");
-    ids[i] = a.is_none() ? -1 : value_of(r, tensor_at(a.ptr()));
+    tensors[i] = a.is_none() ? nullptr : &tensor_at(a.ptr());
   }
+  for (size_t i = 0; i < numbers.size(); ++i) integers[i] = to_int(numbers[i], "attribute");
+  for (size_t i = 0; i < scalars.size(); ++i) immediates[i] = to_imm(scalars[i]);
+  const DType given = to_dtype(dtype, op_name(op));
+  const Dims dims = shape.is_none() ? Dims{} : to_dims(shape, op_name(op));
+
+  Recording recording(tensors.data(), tensors.size());
   const RecordSample sample;
-  Instr& in = draft(r, static_cast<Op>(opcode), {});
-  for (size_t i = 0; i < arrays.size(); ++i) in.operands.push_back(static_cast<int32_t>(ids[i]));
-  const Items numbers(attrs, "attrs");
-  for (size_t i = 0; i < numbers.size(); ++i) in.attrs.push_back(to_int(numbers[i], "attribute"));
-  const Items scalars(imms, "imms");
-  for (size_t i = 0; i < scalars.size(); ++i) in.imms.push_back(to_imm(scalars[i]));
-  in.dtype = to_dtype(dtype, op_name(in.op));
-  if (!shape.is_none()) in.shape = to_dims(shape, op_name(in.op));
-  return record_array(recorder, !shape.is_none(), sample);
+  Instr& in = draft(recording, op, tensors.data(), tensors.size());
+  in.attrs.assign(integers.data(), integers.data() + integers.size());
+  in.imms.assign(immediates.data(), immediates.data() + immediates.size());
+  in.dtype = given;
+  in.shape = dims;
+  return recording.done(!shape.is_none(), sample);
 }
 
 LeasePtr lease_of(nb::handle object) {
@@ -325,7 +345,8 @@ void bind_arrays(nb::module_& m) {
   m.def(
       "set_array_class",
       [](nb::handle cls, nb::handle flush_capture, nb::handle dtypes, nb::handle numpy, nb::dict of_numpy) {
-        set_array_class(cls, flush_capture);
+        set_array_class(cls);
+        set_flush_of_capture(flush_capture);
         numpy_array = reinterpret_cast<PyTypeObject*>(numpy.inc_ref().ptr());
         for (const auto& [dtype, code] : of_numpy) numpy_dtypes[nb::cast<int>(code)] = dtype.inc_ref().ptr();
         const Items objects(dtypes, "dtypes");

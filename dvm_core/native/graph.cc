@@ -31,7 +31,9 @@ double work_of(const Instr& instr, const std::vector<OperandType>& operands) {
 
 Graph::Graph(std::string name_) : name(std::move(name_)), step(current_step()), times(times_of(name)), name_id_(name_number(name)) { reset(); }
 
-Graph::~Graph() {
+Graph::~Graph() { forget(); }
+
+void Graph::forget() {
   for (size_t i = 0; i < nodes_.size(); ++i) release(nodes_[i]);
 }
 
@@ -43,6 +45,14 @@ void Graph::reset() {
   ++flush_number_;
   backward_ = false;
   work_ = 0;
+}
+
+void Graph::begin_again() {
+  NodeList old;
+  nodes_.swap(old);  // which runs Python as it goes: the graph is empty by then
+  failures_.clear();
+  reset();
+  for (size_t i = 0; i < old.size(); ++i) release(old[i]);
 }
 
 Node& Graph::node(int64_t id) {
@@ -134,7 +144,11 @@ int64_t Graph::record(bool shape_given) {
     types_.push_back({o.instr.dtype, &o.instr.shape});
   }
   infer(draft_, types_);
+  return add(shape_given);
+}
 
+// The draft, inferred, with the types of its operands.
+int64_t Graph::add(bool shape_given) {
   const auto id = static_cast<int32_t>(nodes_.size());
   Node& n = nodes_.push();
   std::swap(n.instr, draft_);
@@ -161,6 +175,40 @@ int64_t Graph::record(bool shape_given) {
   n.pending = static_cast<int32_t>(pending_.size());
   pending_.push_back(id);
   return id;
+}
+
+void Graph::take_back(int64_t first) {
+  const auto unread = [this](const Node& n) { return n.instr.op == Op::kEnd && n.slot_flush != flush_number_; };
+  while (size() > first && unread(nodes_[nodes_.size() - 1])) {
+    release(nodes_[nodes_.size() - 1]);
+    nodes_.pop();
+  }
+}
+
+std::vector<int64_t> Graph::move_to(Graph& other, const std::vector<uint8_t>& needed) {
+  std::vector<int64_t> moved(nodes_.size(), -1);
+  for (size_t v = 0; v < nodes_.size(); ++v) {
+    if (!needed[v]) continue;
+    Node& n = nodes_[v];
+    if (n.instr.op == Op::kEnd) {
+      Node& to = other.nodes_.push();
+      std::swap(to.instr, n.instr);
+      std::swap(to.memory, n.memory);
+      std::swap(to.lease, n.lease);
+      std::swap(to.cls, n.cls);
+      moved[v] = other.size() - 1;
+      continue;
+    }
+    std::swap(other.draft(), n.instr);
+    other.types_.clear();
+    for (int32_t& operand : other.draft_.operands) {
+      if (operand >= 0) operand = static_cast<int32_t>(moved[static_cast<size_t>(operand)]);
+      if (operand < 0) other.types_.push_back({DType::kNone, nullptr});
+      else other.types_.push_back({other.nodes_[static_cast<size_t>(operand)].instr.dtype, &other.nodes_[static_cast<size_t>(operand)].instr.shape});
+    }
+    moved[v] = other.add(op_info(other.draft_.op).own_shape);
+  }
+  return moved;
 }
 
 }  // namespace dvm

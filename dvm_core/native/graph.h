@@ -34,6 +34,16 @@ class Graph {
   // Records the draft; returns the id of its result. Throws UserError, nothing recorded.
   int64_t record(bool shape_given);
 
+  // Forgets the values from `first` on if no instruction has come to be among them: inputs of one that was refused.
+  void take_back(int64_t first);
+  // The pending values marked in `needed`, and the inputs among them, go to an empty graph. Returns their ids there, -1 for the others. What
+  // is left behind is of no use.
+  std::vector<int64_t> move_to(Graph& other, const std::vector<uint8_t>& needed);
+  // As if newly made: what is pending will not be run.
+  void begin_again();
+  // Lets go of all memory: what is pending will not be run.
+  void forget();
+
   int64_t size() const { return static_cast<int64_t>(nodes_.size()); }
   int64_t pending() const { return static_cast<int64_t>(pending_.size()); }
   // Throws UserError for an id that is none.
@@ -68,6 +78,7 @@ class Graph {
  private:
   friend class Replay;
   bool small() const { return work_ < kSmallWork; }
+  int64_t add(bool shape_given);
   int32_t add_operand(int32_t id);
   std::shared_ptr<ProgramCode> make_code() const;
   int64_t patch(ProgramCode& code) const;
@@ -90,7 +101,7 @@ class Graph {
   };
   std::vector<Failure> failures_;
   Instr draft_;
-  std::vector<OperandType> types_;         // scratch of record(),
+  std::vector<OperandType> types_;         // scratch of add(),
   std::vector<uint32_t> fresh_;            //   and what it adds to the key for new inputs
 };
 

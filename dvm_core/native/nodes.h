@@ -28,6 +28,11 @@ class NodeList {
   const Node& operator[](size_t i) const { return blocks_[i / kBlock][i % kBlock]; }
   // A node as if newly made.
   Node& push();
+  void swap(NodeList& other) {
+    blocks_.swap(other.blocks_);
+    std::swap(size_, other.size_);
+  }
+  void pop() { --size_; }  // of what the last node holds
 
  private:
   static constexpr size_t kBlock = 64;
