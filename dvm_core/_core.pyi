@@ -243,9 +243,12 @@ def poll_events(limit: int = 1000) -> list[dict[str, Any]]:
     or "" (capture), "time_ns"}. The queue is bounded; {"kind": "dropped", "count": n} says what was lost."""
 def synchronize_copies() -> None:
     """Waits until all captures so far are in the queue."""
-def set_capture_timeout(milliseconds: int) -> None:
-    """How long a capture may wait for its copy before it becomes a placeholder (100 at first), for captures taken from now on. Raises
-    Error outside of 1..60000."""
+def set_capture_timeout(milliseconds: int, drop_after: int = 0) -> None:
+    """How long a capture may wait for its copy before it becomes a placeholder (100 at first), and how long a copy that is late is held
+    before it is dropped (10,000 at first; 0: a hundred times `milliseconds`). For captures taken from now on. Error outside of 1..60000."""
+def capture_stats() -> dict[str, int]:
+    """Captures: taken, published, placeholders, of these late (the copy came after all) and dropped (it was given up); held_bytes wait or
+    are held for late copies."""
 def delay_copies(milliseconds: int) -> None:
     """For tests: keeps the copy stream busy that long."""
 def event_fd() -> int:
@@ -281,22 +284,40 @@ def selftest_kernel(level: str, table: str, op: int, dtype: int, *args: Any) -> 
 
 # ---- devices ------------------------------------------------------------------------------------------------------------------------
 def profiles() -> list[dict[str, Any]]:
-    """The devices: name, arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events."""
+    """The devices: name, arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events,
+    memory_bytes."""
 def device() -> str:
     """The device later launches use."""
-def set_device(name: str) -> None:
-    """Chooses the device of later launches. A launch that runs ends where it began."""
+def set_device(name: str, wait_ms: int = 5000) -> dict[str, int] | None:
+    """Chooses the device of later launches and moves the buffers of arrays there. Returns how many `buffers` and `bytes`, or None if
+    captured calls of other threads still run after `wait_ms`: nothing has changed then. Error if a copy fails or there is no room: nothing
+    has changed."""
 def add_device(name: str, arch: str, run: Callable[[int, list[Instruction], dict[int, tuple[np.ndarray, int]],
                                                     dict[int, tuple[np.ndarray, int]]], None]) -> None:
     """A device of later launches, which call run(inputs, instructions, read, made): the number of the program's inputs, some of its
     instructions, the values in memory they may read and those they are to make, by local id as (array, dtype); bfloat16 as uint16. What it
     raises leaves the flush. Error if there is a device of that name."""
 def device_copies() -> dict[str, Any]:
-    """Copies to and from simulated devices: copies_in, copies_out, bytes_in, bytes_out, faults, copy_us (modelled)."""
+    """Copies to and from simulated devices: copies_in, copies_out, bytes_in, bytes_out, faults, copy_us (modelled); and what needed none:
+    resident_inputs, resident_results, resident_bytes."""
+def device_memory(name: str) -> dict[str, int]:
+    """The memory of a simulated device: bytes used, peak and limit."""
+def set_device_memory(bytes: int) -> None:
+    """For tests: how much memory simulated devices have; 0: what their profiles say."""
+def is_device_address(address: int) -> bool:
+    """Whether it is an address on a simulated device, which the host cannot read."""
+def device_addresses() -> list[tuple[int, int, str]]:
+    """Buffers with an address on a device: address, bytes, and the device that has them now."""
+def set_link(latency_us: float = -1, bytes_per_us: float = -1, paced: bool = False) -> None:
+    """The link of all simulated devices instead of their profiles' (negative: as there). paced: copies take that long, else it is only
+    counted."""
 def set_copy_timeout(milliseconds: int) -> None:
     """How long a copy to or from a device may take before the launch gives up (5000 at first)."""
-def plant_fault(kind: str, after: int = 0, milliseconds: int = 0) -> None:
-    """For tests: what goes wrong, once, after so many more copies (or allocations): fail, stall, lose or memory."""
+def plant_fault(kind: str, after: int = 0, milliseconds: int = 0, of: str = "", rate: float = 0, seed: int = 0) -> None:
+    """For tests: what goes wrong: fail (half of the bytes arrive), stall, lose (the event) or memory (no room for an allocation); of copies
+    in, out, snapshot or move. Once, after so many more; with a rate, that share of them until clear_faults, chosen by the seed."""
+def clear_faults() -> None:
+    """For tests: nothing goes wrong any more."""
 def ub_map(program: int, area: int) -> dict[str, Any]:
     """The UB of an area compiled for a simulated device: device, peak and limit in bytes; uses: of each tile instruction its tensor
     instruction, pipe ("load", "simd", "store"), and the ranges of bytes it writes and reads."""

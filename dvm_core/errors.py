@@ -55,7 +55,7 @@ class UnsupportedError(Error, NotImplementedError):
 
 
 class DeviceError(Error):
-    """The device is unknown or not available in this version."""
+    """The device is unknown or not available in this version, or what lives could not be moved to it."""
 
 
 def where(place: int) -> tuple[str, int]:

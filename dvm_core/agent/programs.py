@@ -5,7 +5,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, devices, msbc
-from ..errors import ArgumentError, DeviceError
+from ..errors import ArgumentError
 from ..msbc import container as msbc_container
 from ..msbc import text as msbc_text
 from ..programs import Program
@@ -85,15 +85,3 @@ def status(session: Session, arguments: Arguments) -> Answer:
     return {"device": devices.device(), "devices": list(devices.profiles()), "rank": session.rank, "programs": stats.get("programs", 0),
             "launches": stats.get("launches", 0), "selectorHitRate": hits / (hits + misses) if hits + misses else None,
             "compileUs": stats.get("compile_us"), "reload": last.message() if last else None, "step": session.step(), "stats": stats}
-
-
-@command("device")
-def device(session: Session, arguments: Arguments) -> Answer:
-    """`retiled`: programs whose tile code is made anew, from the same bytecode, when they are next launched."""
-    before = devices.device()
-    try:
-        devices.set_device(need(arguments, "device", str))
-    except DeviceError as error:
-        raise CommandError(str(error)) from None
-    switched = devices.device() != before
-    return {"device": devices.device(), "switched": switched, "retiled": len(_core.programs()) if switched else 0}

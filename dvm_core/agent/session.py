@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core, devices
 from ..frontends import capture, notices, reloadable
 from ..hotreload import SourceBook
-from . import breakpoints, commands, memory, programs, python_stop, reload, sampling, tensors, tracing, watches  # noqa: F401 - each declares commands
+from . import breakpoints, commands, memory, programs, python_stop, reload, sampling, switching, tensors, tracing, watches  # noqa: F401 - each declares commands
 from .commands import Answer, Arguments, CommandError, command, need
 from .connection import TICK, Connection, hidden_thread
 from .places import LIBRARIES, Texts
@@ -32,6 +32,7 @@ class Session:
         self.texts = Texts(self.book)
         self.references = tensors.References()
         self.breakpoints = breakpoints.Breakpoints(self)
+        self.switching = switching.Switching(self)
         self.watches = watches.Watches(self)
         self.stops = Stops(self)
         self.reloader = reload.make_reloader(self, self.book)
@@ -64,6 +65,7 @@ class Session:
         self.breakpoints.clear()
         self.watches.clear()
         self.sampling.stop()
+        self.switching.forget()
         self.set_filters([])
         _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"])
         _core.set_program_handler(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from typing import Any
 
 from ..errors import DeviceError
@@ -11,20 +12,34 @@ from ..errors import DeviceError
 # what else has a name, and why it cannot be had
 _ELSEWHERE = {"ascend": "a real Ascend NPU", "npu": "a real Ascend NPU", "cuda": "a GPU", "gpu": "a GPU"}
 
+_PATIENCE = 60.0  # seconds until captured calls that do not end are an error
+
 
 @functools.cache
 def profiles() -> dict[str, dict[str, Any]]:
-    """The devices by name: arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events."""
+    """The devices by name: arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events, memory_bytes."""
     from .. import _core
 
     return {profile["name"]: profile for profile in _core.profiles()}
 
 
 def set_device(name: str) -> None:
-    """Chooses the device of all later launches, also in the middle of a run: a launch that runs ends where it began, the next one is made
-    from the same bytecode for the new device. Nothing is captured again, and tensors need not be moved by the caller.
+    """Chooses the device of all later launches, also in the middle of a run. Waits for the captured calls of other threads (a step ends
+    where it began), moves the buffers that live on the device in use or belong to arrays, and is in force at the next launch, which is made
+    from the same bytecode. Nothing is captured again, and tensors need not be moved by the caller.
 
-    Raises DeviceError for a name that is unknown or not available; the device in use then stays."""
+    Raises DeviceError for a name that is unknown or not available, for captured calls that do not end within a minute, and for a move that
+    fails (no room on the new device, a copy that fails): the device in use then stays, and everything where it was."""
+    end = time.monotonic() + _PATIENCE
+    while not switched(name, 0.1):
+        if time.monotonic() > end:
+            raise DeviceError(
+                f"device {name!r}: a captured call of another thread has not ended for {_PATIENCE:.0f} s; {device()!r} stays in use"
+            )
+
+
+def switched(name: str, seconds: float) -> bool:
+    """The same, but captured calls of other threads are waited for that long only. False: they still run, and nothing has changed."""
     from .. import _core
 
     if name not in profiles():
@@ -33,7 +48,10 @@ def set_device(name: str) -> None:
         if elsewhere:
             raise DeviceError(f"device {name!r} is {elsewhere}, which this version does not run on; available: {available}")
         raise DeviceError(f"there is no device {name!r}; available: {available}")
-    _core.set_device(name)
+    try:
+        return _core.set_device(name, int(seconds * 1000)) is not None
+    except _core.Error as error:
+        raise DeviceError(f"device {name!r}: {error}. Nothing was moved, and {device()!r} stays in use") from None
 
 
 def device() -> str:

@@ -1,7 +1,12 @@
 #include "array.h"
 
+#include "device_memory.h"
+#include "device_move.h"
+
 namespace dvm {
 namespace {
+
+Tensor* newest = nullptr;  // of all arrays; with the GIL
 
 // Python objects that live as long as the interpreter.
 PyObject* array_class = nullptr;
@@ -21,7 +26,14 @@ void settle(const Recorder& r, Tensor& t) {
 
 }  // namespace
 
+Tensor::Tensor() : before(nullptr), after(newest) {
+  if (newest) newest->before = this;
+  newest = this;
+}
+
 Tensor::~Tensor() {
+  (before ? before->after : newest) = after;
+  if (after) after->before = before;
   if (recorder.is_valid()) recorder_at(recorder).drop(*this);
 }
 
@@ -68,6 +80,24 @@ nb::object Recording::done(bool shape_given, const RecordSample& sample) {
   r.wait(t, id);
   sample.done(*r.graph.times);
   return made;
+}
+
+void add_arrays(DeviceMove& move) {
+  // Memory of an array's own: nothing writes it while the array has it.
+  for (const Tensor* t = newest; t; t = t->after)
+    if (t->ready && t->memory.owner && !t->lease) move.add(t->memory.owner);
+}
+
+void follow_arrays(const DeviceMove& move) {
+  for (Tensor* t = newest; t; t = t->after) {
+    if (!t->ready || !t->memory.owner) continue;
+    const auto now = move.moved(*t->memory.owner);
+    if (!now) continue;
+    const auto offset = static_cast<char*>(t->memory.data) - static_cast<char*>(t->memory.owner->data);
+    t->memory.data = static_cast<char*>(now->data) + offset;
+    t->memory.owner = now;
+    t->recorded_by = 0;  // graphs that know it have it where it was
+  }
 }
 
 void compute(Tensor& t) {

@@ -4,6 +4,8 @@
 
 namespace dvm {
 
+class DeviceMove;
+
 // What a dvm.tensor array is: Python's class Array is made of it.
 struct Tensor {
   DType dtype = DType::kNone;
@@ -17,10 +19,15 @@ struct Tensor {
   int64_t value = -1;        //   by this id
   bool given = false;        // away: its memory may be another array's
   void give_away();
-  Tensor() = default;
+  Tensor();
   Tensor(const Tensor&) = delete;
   ~Tensor();
+  Tensor *before, *after;    // in the list of all arrays
 };
+
+// Switching devices: memory that belongs to arrays goes along, and arrays have it where it is.
+void add_arrays(DeviceMove& move);
+void follow_arrays(const DeviceMove& move);
 
 // A graph being recorded, and the arrays that wait for its values.
 class Recorder {
@@ -52,6 +59,8 @@ Recorder& recorder_at(nb::handle h);
 // Where the calling thread records: the graph of its active capture, or one of its own.
 nb::object current_recorder();
 void set_active_capture(PyObject* capture);  // null: none
+// A captured call, or the replay of one: a switch of devices waits for its end, and it for the end of a switch.
+void begin_step();
 PyObject* active_capture();
 void set_flush_of_capture(nb::handle flush_capture);  // Python's flush(capture)
 

@@ -1,6 +1,7 @@
 // dvm.tensor's arrays: operators and what the Python class Array is built on. What the operators' fast paths do not take (other types,
 // mixed dtypes, errors to be told) goes to Array's methods.
 #include "array.h"
+#include "device_memory.h"
 #include "place.h"
 
 namespace dvm {
@@ -196,6 +197,7 @@ nb::object from_numpy(nb::handle array, int dtype) {
   if (item != buffer.itemsize) throw UserError("tensor: items of " + std::to_string(buffer.itemsize) + " bytes are no " + dtype_name(v.dtype));
   if (buffer.ndim > kMaxRank) throw UserError("tensor: rank " + std::to_string(buffer.ndim) + " is above " + std::to_string(kMaxRank));
   v.data = buffer.buf;
+  if (on_device(v.data)) throw UserError("tensor: this is an address on a device, which the host cannot read");
   v.shape.rank = v.strides.rank = buffer.ndim;
   for (int i = 0; i < buffer.ndim; ++i) {
     v.shape[i] = buffer.shape[i];
@@ -292,7 +294,10 @@ nb::object array_of(nb::handle data) {
 nb::object numpy_of(nb::handle self) {
   Tensor& t = tensor_at(self.ptr());
   compute(t);
-  if (!t.array.is_valid()) t.array = to_array(t.memory, t.lease);
+  if (!t.array.is_valid()) {
+    nb::object array = to_array(t.memory, t.lease);  // other threads may run meanwhile
+    if (!t.array.is_valid()) t.array = std::move(array);
+  }
   return t.array;
 }
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "device_memory.h"
+
 namespace dvm {
 
 Items::Items(nb::handle sequence, const char* what) : fast_(PySequence_Fast(sequence.ptr(), "")) {
@@ -81,6 +83,14 @@ std::shared_ptr<void> hold(nb::handle object) {
 
 nb::object to_array(const Value& value, const LeasePtr& lease, bool writable) {
   if (!value.data) return nb::none();
+  if (on_device(value.data)) {
+    Value here;
+    {
+      nb::gil_scoped_release unlocked;
+      here = host_value(value);
+    }
+    return to_array(here, nullptr, writable);
+  }
   using Code = nb::dlpack::dtype_code;
   constexpr uint8_t kFloat = static_cast<uint8_t>(Code::Float), kInt = static_cast<uint8_t>(Code::Int), kUInt = static_cast<uint8_t>(Code::UInt),
                     kBool = static_cast<uint8_t>(Code::Bool);

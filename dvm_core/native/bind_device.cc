@@ -1,9 +1,15 @@
-// Devices: which there are, which is in use, and those that Python adds.
+// Devices: which there are, which is in use, their memory and copies, and those that Python adds.
+#include <optional>
 #include <utility>
 
+#include "array.h"
 #include "bind_common.h"
+#include "copies.h"
 #include "device.h"
+#include "device_memory.h"
+#include "device_move.h"
 #include "profile.h"
+#include "steps.h"
 
 namespace dvm {
 
@@ -25,13 +31,15 @@ nb::list profiles() {
     d["vector_cores"] = p.vector_cores;
     d["cube_cores"] = p.cube_cores;
     d["events"] = p.simulated ? kEvents : 0;
+    d["memory_bytes"] = p.memory_bytes;
     all.append(d);
   }
   return all;
 }
 
 nb::dict copies() {
-  const DeviceStats s = device_stats();
+  const CopyEngineStats s = copy_engine_stats();
+  const ResidentStats r = resident_stats();
   nb::dict d;
   d["copies_in"] = s.copies_in;
   d["copies_out"] = s.copies_out;
@@ -39,6 +47,45 @@ nb::dict copies() {
   d["bytes_out"] = s.bytes_out;
   d["faults"] = s.faults;
   d["copy_us"] = s.copy_us;
+  d["resident_inputs"] = r.inputs;
+  d["resident_results"] = r.results;
+  d["resident_bytes"] = r.bytes;
+  return d;
+}
+
+nb::dict memory_of(const std::string& name) {
+  const Profile& p = find_profile(name);
+  const DeviceMemoryStats s = device_memory(p);
+  nb::dict d;
+  d["used"] = s.used;
+  d["peak"] = s.peak;
+  d["limit"] = s.limit;
+  return d;
+}
+
+// None: a captured call still runs. With the GIL, but for the waiting: arrays are found and changed under it.
+nb::object switch_device(const std::string& name, int64_t milliseconds) {
+  const Profile& to = find_profile(name);
+  DeviceMove move(to);
+  if (&to != &current_profile()) {
+    std::optional<BetweenSteps> between;
+    {
+      nb::gil_scoped_release unlocked;
+      between.emplace(milliseconds);
+    }
+    if (!*between) return nb::none();
+    add_arrays(move);
+    {
+      nb::gil_scoped_release unlocked;
+      move.copy();
+    }
+    use_profile(to);
+    move.commit();
+    follow_arrays(move);
+  }
+  nb::dict d;
+  d["buffers"] = move.buffers();
+  d["bytes"] = move.bytes();
   return d;
 }
 
@@ -69,17 +116,42 @@ void forget_devices() {
 }
 
 void bind_device(nb::module_& m) {
-  m.def("profiles", &profiles, "The devices: name, arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events.");
+  m.def("profiles", &profiles, "The devices: name, arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events, memory_bytes.");
   m.def("device", [] { return current_profile().name; }, "The device later launches use.");
-  m.def(
-      "set_device", [](const std::string& name) { use_profile(find_profile(name)); }, "name"_a,
-      "Chooses the device of later launches. A launch that runs ends where it began.");
+  m.def("set_device", &switch_device, "name"_a, "wait_ms"_a = 5000,
+        "Chooses the device of later launches and moves the buffers of arrays there. Returns how many `buffers` and `bytes`, or None if captured "
+        "calls of other threads still run after `wait_ms`: nothing has changed then. Error if a copy fails or there is no room: nothing has changed.");
+  m.def("device_copies", &copies,
+        "Copies to and from simulated devices: copies_in, copies_out, bytes_in, bytes_out, faults, copy_us (modelled); and what needed none: "
+        "resident_inputs, resident_results, resident_bytes.");
+  m.def("device_memory", &memory_of, "name"_a, "The memory of a simulated device: bytes used, peak and limit.");
+  m.def("set_device_memory", &set_device_memory, "bytes"_a, "For tests: how much memory simulated devices have; 0: what their profiles say.");
   m.def("add_device", &add_device, "name"_a, "arch"_a, "run"_a,
         "A device of later launches, which call run(inputs, instructions, read, made): the number of inputs, some instructions, the values in memory they "
         "may read and those they are to make, by local id as (array, dtype).");
-  m.def("device_copies", &copies, "Copies to and from simulated devices: copies_in, copies_out, bytes_in, bytes_out, faults, copy_us (modelled).");
+  m.def(
+      "is_device_address", [](uintptr_t address) { return on_device(reinterpret_cast<void*>(address)); }, "address"_a,
+      "Whether it is an address on a simulated device, which the host cannot read.");
+  m.def(
+      "device_addresses",
+      [] {
+        nb::list all;
+        for (const DeviceBufferPtr& buffer : device_buffers()) all.append(nb::make_tuple(buffer->address, buffer->bytes, buffer->place().device->name));
+        return all;
+      },
+      "Buffers with an address on a device: address, bytes, and the device that has them now.");
   m.def("set_copy_timeout", &set_copy_timeout, "milliseconds"_a, "How long a copy to or from a device may take before the launch gives up (5000 at first).");
-  m.def("plant_fault", &plant_fault, "kind"_a, "after"_a = 0, "milliseconds"_a = 0, "For tests: what goes wrong, once: fail, stall, lose or memory.");
+  m.def("set_link", &set_link, "latency_us"_a = -1, "bytes_per_us"_a = -1, "paced"_a = false,
+        "The link of all simulated devices instead of their profiles' (negative: as there). paced: copies take that long, else it is only counted.");
+  m.def(
+      "plant_fault",
+      [](const std::string& kind, int64_t after, int64_t milliseconds, const std::string& of, double rate, uint64_t seed) {
+        plant_fault({kind, of, after, milliseconds, rate, seed});
+      },
+      "kind"_a, "after"_a = 0, "milliseconds"_a = 0, "of"_a = "", "rate"_a = 0, "seed"_a = 0,
+      "For tests: what goes wrong: fail (half of the bytes arrive), stall, lose (the event) or memory; of copies in, out, snapshot or move. Once, "
+      "after so many more; with a rate, that share of them until clear_faults, chosen by the seed.");
+  m.def("clear_faults", &clear_faults, "For tests: nothing goes wrong any more.");
 }
 
 }  // namespace dvm

@@ -1,5 +1,6 @@
 // Graph: the calls on the capture path read their arguments from the Python objects directly.
 #include "bind_common.h"
+#include "device_memory.h"
 #include "fork.h"
 #include "place.h"
 
@@ -9,6 +10,15 @@ using namespace nb::literals;
 
 namespace {
 
+// Host memory that Python names by its address. A device's address is none.
+void* host_address(nb::handle number, const char* what) {
+  const auto address = reinterpret_cast<void*>(static_cast<uintptr_t>(PyLong_AsUnsignedLongLong(number.ptr())));
+  if (PyErr_Occurred()) throw nb::python_error();
+  if (on_device(address))
+    throw UserError(std::string(what) + ": this is an address on a device, which the host cannot read or write; take the array's numpy()");
+  return address;
+}
+
 int64_t graph_input(Graph& g, nb::handle pointer, nb::handle shape, int dtype, nb::handle strides, nb::handle keep, std::string cls) {
   const Dims dims = to_dims(shape, "input: shape");
   Dims steps;
@@ -16,9 +26,7 @@ int64_t graph_input(Graph& g, nb::handle pointer, nb::handle shape, int dtype, n
     steps = to_dims(strides, "input: strides");
     if (steps.rank != dims.rank) throw UserError("input: " + std::to_string(steps.rank) + " strides for shape " + shape_text(dims));
   }
-  const auto address = static_cast<uintptr_t>(PyLong_AsUnsignedLongLong(pointer.ptr()));
-  if (PyErr_Occurred()) throw nb::python_error();
-  return g.input(reinterpret_cast<void*>(address), to_dtype(dtype, "input"), dims, strides.is_none() ? nullptr : &steps, hold(keep), std::move(cls));
+  return g.input(host_address(pointer, "input"), to_dtype(dtype, "input"), dims, strides.is_none() ? nullptr : &steps, hold(keep), std::move(cls));
 }
 
 int64_t graph_op(Graph& g, int opcode, nb::handle operands, nb::handle attrs, nb::handle shape, int dtype, nb::handle imms, int64_t place, nb::handle name) {
@@ -59,9 +67,7 @@ nb::object graph_flush(Graph& g, nb::handle keep, nb::handle outputs) {
   for (size_t i = 0; i < outs.size(); ++i) {
     const Items pair(outs[i], "an output");
     if (pair.size() != 2) throw UserError("flush(outputs): pairs of value and address are wanted, got " + std::to_string(pair.size()) + " items");
-    const auto address = static_cast<uintptr_t>(PyLong_AsUnsignedLongLong(pair[1].ptr()));
-    if (PyErr_Occurred()) throw nb::python_error();
-    pairs.emplace_back(to_int(pair[0], "output"), reinterpret_cast<void*>(address));
+    pairs.emplace_back(to_int(pair[0], "output"), host_address(pair[1], "flush(outputs)"));
   }
   const std::shared_ptr<Launch> launch = run_pending(g, kept, pairs);
   return launch ? nb::cast(launch) : nb::none();

@@ -1,5 +1,6 @@
 #include "bind_common.h"
 #include "place.h"
+#include "snapshot.h"
 #include "stream.h"
 
 namespace dvm {
@@ -117,6 +118,18 @@ nb::dict stats_of(const nb::ndarray<nb::ro>& array) {
   return stats_dict(stats);
 }
 
+nb::dict capture_stats() {
+  const SnapshotStats s = snapshot_stats();
+  nb::dict d;
+  d["taken"] = s.taken;
+  d["published"] = s.published;
+  d["placeholders"] = s.placeholders;
+  d["late"] = s.late;
+  d["dropped"] = s.dropped;
+  d["held_bytes"] = s.held_bytes;
+  return d;
+}
+
 }  // namespace
 
 void forget_handlers() {
@@ -166,8 +179,11 @@ void bind_hooks(nb::module_& m) {
   m.def("poll_events", &poll_events, "limit"_a = 1000, "Takes finished hook results, oldest first.");
   m.def("event_fd", &events_fd, "A descriptor that is readable while poll_events has something.");
   m.def("synchronize_copies", &synchronize_snapshots, nb::call_guard<nb::gil_scoped_release>(), "Waits until all captures so far are in the queue.");
-  m.def("set_capture_timeout", &set_snapshot_timeout, "milliseconds"_a,
-        "How long a capture may wait for its copy before it becomes a placeholder: 1..60000, 100 at first. For captures taken from now on.");
+  m.def("set_capture_timeout", &set_snapshot_timeout, "milliseconds"_a, "drop_after"_a = 0,
+        "How long a capture may wait for its copy before it becomes a placeholder: 1..60000, 100 at first; and how long a copy that is late is held "
+        "before it is dropped (0: a hundred times that). For captures taken from now on.");
+  m.def("capture_stats", &capture_stats,
+        "Captures: taken, published, placeholders, of these late (the copy came after all) and dropped; held_bytes wait or are held for late copies.");
   m.def("delay_copies", &delay_snapshots, "milliseconds"_a, "For tests: keeps the copy stream busy that long.");
   m.def("stats_of", &stats_of, "array"_a, "The hooks' statistics of any array (uint16 is taken as bfloat16).");
 }

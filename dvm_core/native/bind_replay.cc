@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "array.h"
+#include "device_memory.h"
 #include "replay.h"
+#include "steps.h"
 
 namespace dvm {
 
@@ -58,6 +60,11 @@ bool fits(const std::vector<Kind>& kinds, PyObject* const* arguments, size_t cou
 
 bool all_ready(PyObject* const* arguments, size_t count) {
   return std::all_of(arguments, arguments + count, [](PyObject* a) { return !is_array(a) || nb::inst_ptr<Tensor>(nb::handle(a))->ready; });
+}
+
+// Replays run on the host: what was made on a device while it was switched is left to a launch.
+bool any_on_device(PyObject* const* arguments, size_t count) {
+  return std::any_of(arguments, arguments + count, [](PyObject* a) { return is_array(a) && on_device(nb::inst_ptr<Tensor>(nb::handle(a))->memory.data); });
 }
 
 // An argument while a replay reads its memory without the GIL: other threads may give it away or let it go meanwhile.
@@ -116,8 +123,12 @@ class Replays {
       entry = find(arguments, count);
     }
     if (!entry || (entry->guards.is_valid() && !nb::cast<bool>(entry->guards()))) return nb::none();
+    begin_step();
+    const struct End {
+      ~End() { end_step(); }
+    } end;
     // Guards run Python, and other threads meanwhile: one may have given an argument away, which the call itself tells.
-    if (!all_ready(arguments, count)) return nb::none();
+    if (!all_ready(arguments, count) || any_on_device(arguments, count)) return nb::none();
     return entry->replay->begin() ? replayed(*entry, arguments, count) : nb::none();
   }
 

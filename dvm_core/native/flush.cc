@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "device_memory.h"
 #include "graph.h"
 #include "optable.h"
 #include "stream.h"
@@ -233,8 +234,7 @@ void Graph::finish(Flush& f) {
     Node& n = nodes_[static_cast<size_t>(copy.node)];
     const int64_t bytes = n.instr.shape.size() * item_size(n.instr.dtype);
     if (bytes && copy.to != n.memory.data) {
-      Value from = n.memory;
-      copy_contiguous(copy.to, from);
+      copy_contiguous(copy.to, host_value(n.memory));
       count_copy(bytes);
     }
     n.memory = {copy.to, n.instr.dtype, n.instr.shape, contiguous_strides(n.instr.shape), nullptr};

@@ -7,7 +7,7 @@
 namespace dvm {
 
 // fork() takes these locks in this order and releases them in both processes; code that takes several takes them in this order too.
-enum class ForkRank { events, log, memory, code, count };
+enum class ForkRank { events, device, addresses, log, memory, code, count };
 
 // Once per rank, before the first use of the lock. `child` (may be null) runs in the child with the locks held.
 void guard_at_fork(ForkRank rank, std::mutex& lock, void (*child)() = nullptr);

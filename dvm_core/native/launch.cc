@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "device_memory.h"
 #include "fork.h"
 #include "optable.h"
-#include "stream.h"
+#include "snapshot.h"
 
 namespace dvm {
 namespace {
@@ -88,6 +89,9 @@ void Launch::plan_hooks() {
 }
 
 void Launch::run() {
+  if (!profile_.simulated)
+    for (size_t i = 0; i < code_->inputs.size(); ++i)
+      if (on_device(values_[i].data)) values_[i] = host_value(values_[i]);
   int announced = -1;
   for (;;) {
     const auto at = std::find_if(stops_.begin(), stops_.end(), [&](int s) { return s > announced && s >= next(); });
@@ -186,7 +190,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
     const int64_t start = memory_log_on() ? now_ns() : 0;
     dvm::run(*segment->segment, io);
     if (device_) {
-      device_->fetch(*segment->segment, &values_);
+      device_->fetch(*segment->segment, values_);
       fill_views(*segment->segment, &values_);
     }
     if (start && workspace) log_workspace(seen, *workspace, start);
@@ -218,6 +222,7 @@ void Launch::allocate_kept(int begin, int end) {
     v.shape = instr.shape;
     v.strides = contiguous_strides(instr.shape);
     const auto bytes = static_cast<size_t>(instr.shape.size() * item_size(instr.dtype));
+    const auto make = [&](const BufferTag* tag) { return profile_.simulated ? device_allocate(profile_, bytes, tag) : allocate(bytes, tag); };
     if (memory_log_on()) {
       BufferTag tag;
       tag.name = instr.name;
@@ -226,9 +231,9 @@ void Launch::allocate_kept(int begin, int end) {
       tag.program = program->id;
       tag.instruction = i;
       tag.born = first_instruction_ + i;
-      v.owner = allocate(bytes, &tag);
+      v.owner = make(&tag);
     } else {
-      v.owner = allocate(bytes);
+      v.owner = make(nullptr);
     }
     v.data = v.owner->data;
   }
@@ -260,7 +265,7 @@ void Launch::log_workspace(const SegmentView& seen, const Storage& workspace, in
 void Launch::measure_in_memory(int begin, int end) {
   for (const HookSite& site : after_) {
     if (site.instr < begin || site.instr >= end) continue;
-    const Value& v = result(site.instr);  // kept: contiguous
+    const Value& v = where(site.instr);  // kept: contiguous
     const auto t = static_cast<size_t>(v.dtype);
     if (site.kind == kHookStats) kernels().stats[t](&stats_[static_cast<size_t>(site.slot)], v.data, v.shape.size());
     else checks_[static_cast<size_t>(site.slot)] = kernels().check[t](v.data, v.shape.size());
@@ -281,7 +286,7 @@ void Launch::publish_results(int begin, int end) {
     event.shape = instr.shape;
     event.dtype = instr.dtype;
     if (h.kind == kHookCapture) {
-      snapshot(result(h.instruction), std::move(event), h.limit);
+      snapshot(where(h.instruction), std::move(event), h.limit, profile_);
       continue;
     }
     for (const auto* sites : {&sites_, &after_})

@@ -70,6 +70,8 @@ class Launch : public std::enable_shared_from_this<Launch> {
   void publish_results(int begin, int end);
   void report_check();
   Value& result(int instruction) { return values_[static_cast<size_t>(code_->value_of(instruction))]; }
+  // The result where it was made.
+  Value& where(int instruction) { return device_ ? device_->values()[static_cast<size_t>(code_->value_of(instruction))] : result(instruction); }
   uint8_t& keep(int instruction) { return keep_[static_cast<size_t>(code_->value_of(instruction))]; }
 
   const StopHandler stop_;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "device_memory.h"
 #include "fork.h"
 #include "pages.h"
 
@@ -160,7 +161,8 @@ std::atomic<int64_t> bytes_copied{0}, copies{0}, copies_avoided{0};
 Storage::~Storage() {
   if (!data) return;
   if (log_id >= 0) log_freed(log_id);
-  pool().give(this);
+  if (size_class < 0) device_let_go(*this);
+  else pool().give(this);
 }
 
 std::shared_ptr<Storage> allocate_unlogged(size_t bytes) {

@@ -21,13 +21,13 @@ struct BufferTag {
   int64_t born = -1;                   // on the log's clock; -1: now
 };
 
-// One block. Destroyed: back to the pool.
+// One block. Destroyed: back to the pool, or to the device whose address it has (device_memory.h).
 struct Storage {
   void* data = nullptr;
   size_t bytes = 0;                    // asked for
   size_t capacity = 0;                 // of its size class
   uint32_t reuse = 0;                  // times this address was handed out before
-  int size_class = 0;
+  int size_class = 0;                  // negative: memory of a device
   int64_t log_id = -1;                 // in the memory log, -1 if the log was off
   Storage() = default;
   Storage(const Storage&) = delete;

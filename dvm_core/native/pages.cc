@@ -33,6 +33,11 @@ void* map_pages(size_t bytes, size_t) {
   if (!p) throw std::bad_alloc();
   return p;
 }
+void* reserve_pages(size_t bytes) {
+  void* p = VirtualAlloc(nullptr, round_up(bytes, page_size()), MEM_RESERVE, PAGE_NOACCESS);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
 void unmap_pages(void* pages, size_t) noexcept { VirtualFree(pages, 0, MEM_RELEASE); }
 void advise_huge(void*, size_t) noexcept {}
 void protect_pages(void* pages, size_t bytes, Protection allowed) {
@@ -63,6 +68,12 @@ void* map_pages(size_t bytes, size_t align) {
   const size_t after = static_cast<size_t>(begin + bytes + slack - (part + bytes));
   if (after) munmap(part + bytes, after);
   return part;
+}
+
+void* reserve_pages(size_t bytes) {
+  void* p = mmap(nullptr, round_up(bytes, page_size()), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  return p;
 }
 
 void unmap_pages(void* pages, size_t bytes) noexcept { munmap(pages, round_up(bytes, page_size())); }

@@ -7,6 +7,8 @@ namespace dvm {
 size_t page_size();
 // Zeroed, writable pages, `bytes` rounded up to whole pages, aligned to `align` (a power of two, at least a page). Throws std::bad_alloc.
 void* map_pages(size_t bytes, size_t align = 0);
+// Addresses and nothing behind them: touching one ends the process. Throws std::bad_alloc.
+void* reserve_pages(size_t bytes);
 // `pages` and `bytes` as given to and returned by map_pages.
 void unmap_pages(void* pages, size_t bytes) noexcept;
 // Asks for huge pages behind the range; a refusal is no error.

@@ -10,15 +10,15 @@
 namespace dvm {
 namespace {
 
-constexpr int64_t kKiB = 1024;
+constexpr int64_t kKiB = 1024, kGiB = kKiB * kKiB * kKiB;
 
 // UB, reserve and cores as published for Ascend 910B (c220) and 950 (c310). Copies: a PCIe 4.0 x16 link, rounded.
 constexpr Profile kProfiles[] = {
-    {"cpu", "CPU", false, false, 0, 0, 0, 0, 0, 0, 0},
-    {"npu-sim:910b", "AscendC220", true, false, 192 * kKiB, 512, 48, 24, 4096, 10, 20'000},
-    {"npu-sim:950", "AscendC310", true, false, 256 * kKiB, 256, 64, 32, 4096, 10, 20'000},
-    {"npu-sim:910b:faithful", "AscendC220", true, true, 192 * kKiB, 512, 48, 24, 4096, 10, 20'000},
-    {"npu-sim:950:faithful", "AscendC310", true, true, 256 * kKiB, 256, 64, 32, 4096, 10, 20'000},
+    {"cpu", "CPU", false, false, 0, 0, 0, 0, 0, 0, 0, 0},
+    {"npu-sim:910b", "AscendC220", true, false, 192 * kKiB, 512, 48, 24, 4096, 64 * kGiB, 10, 20'000},
+    {"npu-sim:950", "AscendC310", true, false, 256 * kKiB, 256, 64, 32, 4096, 128 * kGiB, 10, 20'000},
+    {"npu-sim:910b:faithful", "AscendC220", true, true, 192 * kKiB, 512, 48, 24, 4096, 64 * kGiB, 10, 20'000},
+    {"npu-sim:950:faithful", "AscendC310", true, true, 256 * kKiB, 256, 64, 32, 4096, 128 * kGiB, 10, 20'000},
 };
 
 std::atomic<const Profile*> current{&kProfiles[0]};
@@ -85,7 +85,7 @@ void add_profile(const std::string& name, const std::string& arch, Elsewhere run
   for (const Added::Device& d : added().devices)
     if (name == d.name) throw UserError("there is a device \"" + name + "\" already");
   Added::Device& d = added().devices.emplace_back(Added::Device{name, arch, std::move(run), {}});
-  d.profile = Profile{d.name.c_str(), d.arch.c_str(), false, false, 0, 0, 0, 0, 0, 0, 0, &d.run};
+  d.profile = Profile{d.name.c_str(), d.arch.c_str(), false, false, 0, 0, 0, 0, 0, 0, 0, 0, &d.run};
 }
 
 DType next_cast(const Profile& profile, DType from, DType to) {

@@ -25,6 +25,7 @@ struct Profile {
   int64_t ub_bytes, ub_reserve;  // of one vector core; the reserve holds the code
   int vector_cores, cube_cores;
   int64_t longest_row;           // elements: a longer row is reduced in parts
+  int64_t memory_bytes;          // of the device
   double copy_us, copy_bytes_per_us;  // host to device and back: latency of one copy, and bandwidth
   const Elsewhere* elsewhere = nullptr;  // null: tile code, run here
 

@@ -3,6 +3,7 @@
 
 #include "array.h"
 #include "optable.h"
+#include "steps.h"
 
 namespace dvm {
 namespace {
@@ -12,6 +13,9 @@ struct Here {
   PyObject* active = nullptr;
   PyObject* recorder = nullptr;
   PyObject* own = nullptr;
+  ~Here() {
+    if (active) end_step();  // the thread ends in a captured call
+  }
 };
 thread_local Here here;
 
@@ -173,7 +177,16 @@ void Recorder::look() {
   graph.forget();
 }
 
+void begin_step() {
+  while (!try_begin_step()) {
+    nb::gil_scoped_release unlocked;
+    wait_for_switch();
+  }
+}
+
 void set_active_capture(PyObject* capture) {
+  if (capture && !here.active) begin_step();
+  if (!capture && here.active) end_step();
   Py_XINCREF(capture);
   Py_XSETREF(here.active, capture);
   here.recorder = nullptr;

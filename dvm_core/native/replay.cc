@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device_memory.h"
 #include "fork.h"
 
 namespace dvm {
@@ -23,7 +24,7 @@ Replay::Replay(const Graph& graph, const std::vector<std::pair<int64_t, int>>& a
     const int32_t id = graph.inputs_[i];
     const Node& in = graph.nodes_[static_cast<size_t>(id)];
     const auto given = std::find_if(arguments.begin(), arguments.end(), [&](const auto& a) { return a.first == id; });
-    values_[i] = in.memory;
+    values_[i] = given == arguments.end() ? host_value(in.memory) : in.memory;
     if (given == arguments.end()) {
       leases_.push_back(in.lease);
     } else {

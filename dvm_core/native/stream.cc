@@ -1,14 +1,9 @@
 #include "stream.h"
 
-#include <atomic>
-#include <chrono>
 #include <cstring>
-#include <new>
 #include <thread>
 #include <utility>
 
-#include "fork.h"
-#include "memory.h"
 #include "optable.h"
 
 namespace dvm {
@@ -73,28 +68,6 @@ void Stream::synchronize() {
 
 namespace {
 
-std::atomic<int64_t> queued_bytes{0}, timeout_ms{100};
-
-// Never destroyed: process exit does not wait for snapshots.
-Stream*& copy_stream() {
-  static Stream* stream = [] {
-    // The child has no copy thread: it starts a new stream when it needs one, the parent's is left alone.
-    in_child_after_fork([] {
-      copy_stream() = new Stream;
-      queued_bytes.store(0);
-    });
-    return new Stream;
-  }();
-  return stream;
-}
-
-int64_t bytes_of(const Value& v) { return v.shape.size() * item_size(v.dtype); }
-
-void publish_placeholder(HookEvent event, std::string reason) {
-  event.placeholder = std::move(reason);
-  publish(std::move(event));
-}
-
 // The innermost axis is one run if its stride is 1; everything else is walked.
 void copy_axis(char*& to, const char* from, const Value& v, int axis, int item) {
   if (axis == v.shape.rank) {
@@ -127,47 +100,5 @@ void copy_contiguous(void* to, const Value& from) {
   char* out = static_cast<char*>(to);
   copy_axis(out, static_cast<const char*>(from.data), from, 0, item);
 }
-
-void snapshot(Value value, HookEvent event, int64_t limit) {
-  const int64_t bytes = bytes_of(value);
-  if (bytes > limit) return publish_placeholder(std::move(event), std::to_string(bytes) + " bytes are more than the limit of " + std::to_string(limit));
-  const auto copy = [](HookEvent& e, const Value& v, int64_t n) {
-    try {
-      e.data.resize(static_cast<size_t>(n));
-      copy_contiguous(e.data.data(), v);
-    } catch (const std::bad_alloc&) { e.placeholder = "no memory for " + std::to_string(n) + " bytes"; }
-  };
-  if (!value.owner) {
-    // The caller's memory may be written again as soon as the launch returns: it is copied here, and limit bounds the time.
-    copy(event, value, bytes);
-    return publish(std::move(event));
-  }
-  if (queued_bytes.fetch_add(bytes) + bytes > kSnapshotQueueBytes) {
-    queued_bytes.fetch_sub(bytes);
-    return publish_placeholder(std::move(event), "more than 64 MiB wait to be copied");
-  }
-  const int64_t timeout = timeout_ms.load(std::memory_order_relaxed), deadline = now_ns() + timeout * 1'000'000;
-  copy_stream()->submit([value = std::move(value), event = std::move(event), bytes, timeout, deadline, copy]() mutable {
-    if (now_ns() > deadline) {
-      publish_placeholder(std::move(event), "the copy did not start within " + std::to_string(timeout) + " ms");
-    } else {
-      copy(event, value, bytes);
-      value.owner.reset();
-      publish(std::move(event));
-    }
-    queued_bytes.fetch_sub(bytes);
-  });
-}
-
-void set_snapshot_timeout(int64_t milliseconds) {
-  if (milliseconds < 1 || milliseconds > 60'000) throw UserError("set_capture_timeout: " + std::to_string(milliseconds) + " ms is not within 1..60000");
-  timeout_ms.store(milliseconds, std::memory_order_relaxed);
-}
-
-void delay_snapshots(int milliseconds) {
-  copy_stream()->submit([milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); });
-}
-
-void synchronize_snapshots() { copy_stream()->synchronize(); }
 
 }  // namespace dvm

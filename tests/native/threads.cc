@@ -6,7 +6,7 @@
 #include "optable.h"
 #include "pool.h"
 #include "random_graph.h"
-#include "stream.h"
+#include "snapshot.h"
 
 namespace dvm::test {
 namespace {
