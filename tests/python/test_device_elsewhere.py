@@ -10,6 +10,10 @@ from dvm_core import _core
 CALLS = []  # (instructions, values read, values made) of each
 
 
+OPS = {"MAX": lambda a: a.max(1, keepdims=True), "SUB": np.subtract, "EXP": np.exp, "SUM": lambda a: a.sum(1, keepdims=True),
+       "DIV": np.divide, "ADD": np.add}
+
+
 def compute(inputs, instructions, read, made):
     """x - max, exp, sum and quotient of a softmax, in float32 NumPy."""
     CALLS.append(([i.index for i in instructions], sorted(read), sorted(made)))
@@ -18,9 +22,7 @@ def compute(inputs, instructions, read, made):
     values = {v: np.asarray(array) for v, (array, _) in read.items()}
     for i in instructions:
         a = [values[v] for v in i.operands if v >= 0]
-        values[inputs + i.index] = {"MAX": lambda: a[0].max(1, keepdims=True), "SUB": lambda: a[0] - a[1], "EXP": lambda: np.exp(a[0]),
-                                    "SUM": lambda: a[0].sum(1, keepdims=True), "DIV": lambda: a[0] / a[1],
-                                    "ADD": lambda: a[0] + np.float32(i.imms[0])}[i.name]()
+        values[inputs + i.index] = OPS[i.name](*a, *(np.float32(imm) for imm in i.imms))
     for v, (array, _) in made.items():
         array[...] = values[v]
 
