@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -35,9 +35,11 @@ from . import (  # noqa: F401  (some only fill the table)
 from . import mindspore_compat as compat
 from .emit import BOOL, F32, FLOATS, is_view
 from .lowering import LOWER, Typed, Unlowerable, Whole
+from .mindspore_views import Search
 from .names import line_of
 from .tape import DETACHED, Input, Tape
 
+_INTO_A_VIEW = "{} writes into a view of another tensor; write to that tensor itself, or copy the view first"
 _EXACT = 2.0 ** 53  # integers up to here survive as an immediate
 
 
@@ -47,21 +49,23 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
     front_end = "mindspore"
 
     def __init__(self, function: str, step: int, gradients: bool, arguments: dict[int, Tensor] | None = None,
-                 tracing: bool = False) -> None:
+                 tracing: bool = False, copies: Collection[int] = (), search: Search | None = None) -> None:
         graph = _core.Graph(function)
         graph.step = step
         captures.Capture.__init__(self, graph, function, step)
         Tape.__init__(self, graph)
         self.gradients = gradients  # a backward program is wanted
         self.arguments = arguments or {}  # address -> argument of the call: inputs that are no parameters
+        self.copies = copies  # addresses of arguments that stand for others
+        self.search = search if gradients else None  # for views that are read elsewhere
         self.tracing = tracing  # to be replayed: tensors never become immediates
         self.untraceable = ""  # why it cannot be replayed
         self.origins: dict[int, tuple[int, Tensor]] = {}  # when tracing: value id -> address and tensor of an input
         self.calls: list[fallback.Call | custom.CustomCall] = []  # foreign calls, by their number on the tape
         self.held: list[Any] = []  # memory of results that became inputs
         self.foreign_results: dict[int, int] = {}  # address -> value id of a tensor MindSpore made in a foreign call
-        self.inputs: dict[tuple, int] = {}  # (address, shape, dtype, strides) -> value id
-        self.recent: dict[int, tuple] = {}  # address -> (value id, shape, MindSpore dtype) of a contiguous input
+        self.inputs: dict[tuple, int] = {}  # (address, shape, dtype, strides, wants a gradient) -> value id
+        self.recent: dict[int, tuple] = {}  # address -> (value id, shape, MindSpore dtype, wants a gradient) of a contiguous input
         self.leaves: dict[int, Tensor] = {}  # value id -> input tensor that wants a gradient
         self.own: dict[int, int] = {}  # address -> value id of a result
         self.waiting: dict[int, tuple[int, Any]] = {}  # address -> (value id, array): handed out, not filled yet
@@ -121,7 +125,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         if found is not None:
             return found
         known = self.recent.get(address)
-        if known is not None and tensor.dtype is known[2] and tensor.shape == known[1] and tensor.is_contiguous():
+        if (known is not None and tensor.dtype is known[2] and tensor.shape == known[1] and tensor.is_contiguous()
+                and self.wants(tensor) is known[3]):
             return known[0]
         return self.input(tensor, address)
 
@@ -139,7 +144,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         found = self.own.get(address)
         if found is not None:
             return found
-        constant = not self.tracing and address not in self.foreign_results and not (self.gradients and compat.needs_grad(x))
+        constant = not self.tracing and address not in self.foreign_results and not self.wants(x)
         if constant and x.shape == ():
             number, dtype = x._item(), compat.DTYPE_OF.get(x.dtype, 0)
             if dtype and (number.__class__ is float or -_EXACT <= number <= _EXACT):
@@ -151,32 +156,38 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         if not address:
             tensor.asnumpy()  # a parameter whose initializer has not run
             address = tensor.data_ptr()
-        shape = tensor.shape
-        dtype = compat.DTYPE_OF.get(tensor.dtype, 0)
-        strides = None if tensor.is_contiguous() else tuple(tensor.stride())
-        key = (address, shape, dtype, strides)
+        key = _, shape, dtype, strides, wanted = self._key(tensor, address)
         if not dtype:
             raise Unlowerable(str(tensor.dtype))
         known = self.inputs.get(key)
         if known is not None:
             return known
-        argument = self.arguments.get(address)
-        if argument is not None and foreign < 0 and argument.shape == shape and argument.dtype is tensor.dtype:
-            tensor = argument  # what arrives in a dispatch may be another object of it, which wants no gradient
+        leaf = tensor
         if needs is None:
-            needs = self.gradients and dtype in FLOATS and compat.needs_grad(tensor)
+            needs = wanted and dtype in FLOATS
+            if self.search is not None and not wanted and dtype in FLOATS and address not in self.arguments and not self.detaching:
+                leaf = self.search.original(self, tensor, address)
+                needs = leaf is not tensor
         cls = "parameter" if needs and address not in self.arguments and foreign < 0 else ""
         value = self.add_input(address, shape, dtype, strides, tensor, cls, needs, foreign)
         self.inputs[key] = value
         if self.tracing:
             self.origins[value] = (address, tensor)
         if strides is None:
-            self.recent[address] = (value, shape, tensor.dtype)
+            self.recent[address] = (value, shape, tensor.dtype, wanted)
         if foreign >= 0:
             self.foreign_results[address] = value
         elif needs:
-            self.leaves[value] = tensor
+            self.leaves[value] = leaf
         return value
+
+    def wants(self, tensor: Tensor) -> bool:
+        """Whether a gradient is wanted for a tensor as it is given: one that is detached may share its memory with one that is not."""
+        return self.gradients and compat.needs_grad(tensor)
+
+    def _key(self, tensor: Tensor, address: int) -> tuple:
+        strides = None if tensor.is_contiguous() else tuple(tensor.stride())
+        return address, tensor.shape, compat.DTYPE_OF.get(tensor.dtype, 0), strides, self.wants(tensor)
 
     def check_range(self, tensor: Tensor, value: int, extent: int, what: str, negative: bool = False) -> None:
         """Raises Error at the user's line if indices that are in memory already do not fit."""
@@ -232,8 +243,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         found = self.own.get(address)
         if found is not None:
             return found
-        strides = None if tensor.is_contiguous() else tuple(tensor.stride())
-        return self.inputs.get((address, tensor.shape, compat.DTYPE_OF.get(tensor.dtype, 0), strides))
+        return self.inputs.get(self._key(tensor, address))
 
     def peek(self, tensor: Any) -> np.ndarray | None:
         if not isinstance(tensor, Tensor) or tensor.dtype not in compat.DTYPE_OF or not tensor.data_ptr():
@@ -298,6 +308,9 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
 
     def replace(self, tensor: Tensor, value: int, what: str) -> None:
         """The tensor object stands for another value from now on. Raises UnsupportedError where MindSpore's result would differ."""
+        address = tensor.data_ptr()
+        if address in self.copies or (address in self.arguments and compat.is_view(tensor)) or tensor.storage_offset():
+            self.refuse(_INTO_A_VIEW.format(what))
         old = self.find(tensor)
         if old is not None:
             entry = self.entries[old]
@@ -305,7 +318,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
                 self.refuse(f"{what} changes a tensor that wants a gradient; make a new tensor instead, for example with ops.where")
             living = self.living()
             if any(isinstance(self.entries[base], Input) or base in living for base in self._bases(old)):
-                self.refuse(f"{what} writes into a view of another tensor; write to that tensor itself, or copy the view first")
+                self.refuse(_INTO_A_VIEW.format(what))
             if any(old in self._bases(other) for other in living):
                 self.refuse(f"{what} changes a tensor another one is a view of; copy it first (h = h.copy())")
         self.untraceable = "it changes a tensor in place"
@@ -336,9 +349,9 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
 
     def __enter__(self) -> MsCapture:
         self._depth = compat.mode_depth()
+        compat.synchronize()
         self._before = compat.enable_grad()
         compat.set_enable_grad(False)
-        compat.synchronize()
         captures.push(self, sys._getframe(1))
         super().__enter__()
         return self

@@ -6,11 +6,11 @@ is left out with one notice.
 """
 from __future__ import annotations
 
+import contextlib
 import functools
-import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -185,12 +185,8 @@ def call_again(name: str, args: tuple) -> Any:
 
 def vjp(function: Callable[..., Any], inputs: tuple[Tensor, ...], gradients: Any) -> tuple[Tensor, ...]:
     """MindSpore's own gradients of function(*inputs), weighted by `gradients` (a tensor, or a tuple for several results)."""
-    before = enable_grad()
-    set_enable_grad(True)
-    try:
+    with recording(True):
         found = ops.GradOperation(get_all=True, sens_param=True)(function)(*inputs, gradients)
-    finally:
-        set_enable_grad(before)
     return found if isinstance(found, tuple) else (found,)
 
 
@@ -231,20 +227,48 @@ def needs_grad(tensor: Tensor) -> bool:
     return tensor._requires_grad
 
 
-# Ops of MindSpore whose result is a view of their operand, by the name of the node that brings its gradient back.
-_VIEWS = re.compile(r"View|Reshape|Transpose|Split|Chunk|Squeeze|ExpandDims|Expand|Slice|Narrow|Broadcast|Select|Strided|Diagonal|Flatten"
-                    r"|Unstack|Unbind|Permute|Swap|Move|Unfold|Meshgrid|Real|Imag")
+class _Probe(DispatchMode):
+    """Learns from an op, which it does not run, where its operand lies."""
+
+    address = 0
+
+    def __ms_dispatch__(self, func: Any, args: tuple, kwargs: dict | None = None) -> Any:
+        self.address = args[0]._data_ptr()
+        return args[0]
 
 
-def is_differentiable_view(tensor: Tensor) -> bool:
-    """Whether a gradient is wanted for a tensor that is a view of another: MindSpore hands ops a copy of such a tensor, made before they
-    are dispatched, which no gradient leads back from."""
-    if not needs_grad(tensor):
-        return False
-    node = getattr(tensor, "_grad_node", None)
-    node = node() if callable(node) else node
-    name = getattr(node, "name", "")
-    return not tensor.is_contiguous() or bool(_VIEWS.search(name() if callable(name) else name))
+def is_view(tensor: Tensor) -> bool:
+    """Whether a tensor is a view of another: MindSpore hands ops a copy of such a tensor, made before they are dispatched."""
+    if not tensor.is_contiguous() or tensor.storage_offset():
+        return True
+    probe = _Probe()
+    if not _probed(tensor, probe):  # in the middle of a dispatch; that is a thread's own
+        thread = threading.Thread(target=_probed, args=(tensor, probe))
+        thread.start()
+        thread.join()
+    return probe.address != tensor._data_ptr()
+
+
+def _probed(tensor: Tensor, probe: _Probe) -> bool:
+    with recording(False), probe:
+        tensor.logical_not()
+    return probe.address != 0
+
+
+@contextlib.contextmanager
+def recording(wanted: bool) -> Iterator[None]:
+    """Whether what MindSpore runs here is recorded for a gradient, if one is asked for around it."""
+    before = enable_grad()
+    set_enable_grad(wanted)
+    try:
+        yield
+    finally:
+        set_enable_grad(before)
+
+
+def own(tensor: Tensor) -> Tensor:
+    """A tensor of the same values with memory of its own, which a gradient flows through."""
+    return tensor * 1 if needs_grad(tensor) else from_numpy(np.array(tensor.asnumpy(), copy=True))
 
 
 def is_complex(tensor: Tensor) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import collections
 import inspect
 import traceback
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from mindspore import Tensor
@@ -15,6 +15,7 @@ from . import capture as captures
 from . import grad, mindspore_hooks  # noqa: F401  hooks are installed
 from . import mindspore_compat as compat
 from .mindspore import MsCapture
+from .mindspore_views import Search
 from .names import line_of
 from .notices import notice
 from .plan import ForeignStep, Plan, replay
@@ -41,14 +42,16 @@ def describe(value: Any) -> Hashable | None:
 
 
 def run(function: Callable[..., Any], name: str, step: int, check: Check | None, args: tuple, kwargs: dict,
-        recorded: Callable[[MsCapture, Any, Backward | None], None] | None = None) -> Any:
+        recorded: Callable[[MsCapture, Any, Backward | None], None] | None = None, copies: Collection[int] = ()) -> Any:
     """Makes one outermost captured call and returns its result, differentiable by MindSpore where it is differentiable.
 
-    recorded(capture, result, backward): told before the call is executed, in order to trace it.
+    recorded(capture, result, backward): told before the call is executed, in order to trace it. copies: addresses of tensors among the
+    arguments that stand for others.
     """
     arguments: dict[int, Tensor] = {}
     _collect((args, kwargs), arguments)
-    capture = MsCapture(name, step, compat.gradient_wanted(), arguments, recorded is not None)
+    capture = MsCapture(name, step, compat.gradient_wanted(), arguments, recorded is not None, copies,
+                        Search(function, args, kwargs))
     with capture:
         try:
             result = function(*args, **kwargs)

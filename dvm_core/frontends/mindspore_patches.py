@@ -191,9 +191,10 @@ def _hook_gradients() -> None:
         from mindspore.ops.composite import base
         from mindspore.ops.function.grad import grad_func
 
-        functions = (("_pynative_func_grad_forward", lambda function: True), ("_pynative_func_grad_backward", lambda function: False))
-        found = [(module, name, getattr(module, name), records) for module in (base, grad_func) for name, records in functions]
-        return [*found, (nn.Cell, "_complex_call", nn.Cell._complex_call, lambda cell: bool(cell.requires_grad))]
+        forward, backward = "_pynative_func_grad_forward", "_pynative_func_grad_backward"
+        return ([(module, forward, getattr(module, forward), lambda function: True) for module in (base, grad_func)]
+                + [(module, backward, getattr(module, backward), lambda function: False) for module in (base, grad_func)]
+                + [(nn.Cell, "_complex_call", nn.Cell._complex_call, lambda cell: bool(cell.requires_grad))])
 
     for owner, name, original, records in _optional("_pynative_func_grad_forward (cleaning up after a failed gradient)", get) or ():
         setattr(owner, name, leaves_no_gradient(original, records))

@@ -20,6 +20,7 @@ from . import guards, mindspore_grad, reloadable
 from . import mindspore_compat as compat
 from .mindspore import MsCapture
 from .mindspore_grad import Backward
+from .mindspore_views import exchange
 from .notices import notice
 from .tape import Input
 
@@ -145,11 +146,11 @@ class Traces:
         self.found: collections.OrderedDict[Hashable, list[_Variant]] = collections.OrderedDict()
         self.misses: list[str] = []  # why a new trace was made, newest last
 
-    def call(self, info: Any, step: int, check: reloadable.Check | None, inputs: Hashable, args: tuple, kwargs: dict) -> Any:
-        """Calls the function: by its trace, or by tracing it."""
-        tensors: list[Tensor] = []
+    def call(self, info: Any, step: int, check: reloadable.Check | None, inputs: Hashable, args: tuple, kwargs: dict,
+             copies: frozenset[int]) -> Any:
+        """Calls the function: by its trace, or by tracing it. copies: addresses of arguments that stand for others."""
         objects: list[Any] = []
-        _flatten((args, kwargs), tensors, objects)
+        tensors = _flatten((args, kwargs), [], objects)
         addresses = [tensor.data_ptr() for tensor in tensors]
         # Which arguments are the same tensor, and which want a gradient, is part of the kind.
         shared = tuple(addresses.index(address) for address in addresses)
@@ -167,31 +168,38 @@ class Traces:
                 if missed is None:
                     if variant.trace is not None:
                         return variant.trace.run(self.name, step, tensors)
-                    return mindspore_grad.run(info.function, self.name, step, check, args, kwargs)
+                    return mindspore_grad.run(info.function, self.name, step, check, args, kwargs, copies=copies)
                 first = first or missed
             if first is not None:
                 self._miss(info, first.words())
         elif self.found:
             self._miss(info, _difference(next(reversed(self.found)), key))
-        numbers = {address: i for i, address in reversed(list(enumerate(addresses)))}
-        return self._trace(info, step, check, key, args, kwargs, objects, numbers)
+        return self._trace(info, step, check, key, args, kwargs, objects, copies)
 
     def _trace(self, info: Any, step: int, check: reloadable.Check | None, key: Hashable, args: tuple, kwargs: dict,
-               objects: list[Any], arguments: dict[int, int]) -> Any:
+               objects: list[Any], copies: frozenset[int]) -> Any:
         read = guards.of_call(info.function, args, kwargs)  # before the call, which may change what it reads
+        view = next((guard.label for guard in read if isinstance(guard.value, Tensor) and compat.is_view(guard.value)), None)
+        args, kwargs, more = exchange(args, kwargs, _Unrecognizable())
+        copies |= more
+        arguments: dict[int, int] = {}
+        for i, tensor in reversed(list(enumerate(_flatten((args, kwargs), [], [])))):
+            arguments[tensor.data_ptr()] = i
         found: list[Trace | None] = [None]
 
         def recorded(capture: MsCapture, result: Any, backward: Backward | None) -> None:
             outside = {*_values(_pattern(result, arguments, capture.own))}
             if any(value not in outside for value in capture.living()):
                 capture.untraceable = capture.untraceable or "it keeps a tensor beyond the call"
+            if view is not None:
+                capture.untraceable = capture.untraceable or f"it reads {view}, a view of another tensor"
             if capture.untraceable:
                 notice(f"{self.name} runs in stream mode: {capture.untraceable}", path=info.function.__code__.co_filename,
                        line=info.function.__code__.co_firstlineno, category="trace", once=("trace", self.name, capture.untraceable))
             else:
                 found[0] = Trace(capture, arguments, result, backward)
 
-        result = mindspore_grad.run(info.function, self.name, step, check, args, kwargs, recorded)
+        result = mindspore_grad.run(info.function, self.name, step, check, args, kwargs, recorded, copies)
         variants = self.found.setdefault(key, [])
         variants.append(_Variant(read, found[0], objects))
         del variants[:-_VARIANTS]
@@ -207,7 +215,18 @@ class Traces:
             notice(f"{self.name} is traced again: {what} changed{more}", path=code.co_filename, line=code.co_firstlineno, category="trace")
 
 
-def _flatten(value: Any, found: list[Tensor], objects: list[Any]) -> None:
+class _Unrecognizable:
+    """Whether an argument is not known again by its address when ops bring it: a view, or detached over the memory of another."""
+
+    def __init__(self) -> None:
+        self.wants: dict[int, bool] = {}
+
+    def __call__(self, tensor: Tensor) -> bool:
+        wanted = compat.needs_grad(tensor)
+        return compat.is_view(tensor) or self.wants.setdefault(tensor.data_ptr(), wanted) != wanted
+
+
+def _flatten(value: Any, found: list[Tensor], objects: list[Any]) -> list[Tensor]:
     if isinstance(value, Tensor):
         found.append(value)
     elif isinstance(value, (tuple, list)):
@@ -218,6 +237,7 @@ def _flatten(value: Any, found: list[Tensor], objects: list[Any]) -> None:
             _flatten(item, found, objects)
     elif not isinstance(value, (bool, int, float, str, type(None))):
         objects.append(value)
+    return found
 
 
 def _identity(value: Any) -> Hashable:

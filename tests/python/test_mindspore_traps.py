@@ -73,24 +73,3 @@ def test_mindspore_tensors_are_not_given_away() -> None:
     for _ in range(2):
         with pytest.raises(dvm.ArgumentError, match="was called with MindSpore tensors"):
             function(Tensor(A))
-
-
-@pytest.mark.parametrize("mode", ["stream", "graph"])
-@pytest.mark.parametrize("view", [
-    lambda p: p.T, lambda p: p.swapaxes(0, 1), lambda p: p[:, 1:], lambda p: p[0], lambda p: p.reshape(3, 2), lambda p: p.view(6),
-    lambda p: p.expand_dims(0), lambda p: p.expand_dims(0).squeeze(0), lambda p: p.flatten(), lambda p: p.broadcast_to((4, 2, 3)),
-    lambda p: ops.split(p, 1, 1)[1], lambda p: ops.chunk(p, 2)[0], lambda p: p.narrow(1, 0, 2), lambda p: ops.transpose(p, (1, 0)),
-    lambda p: [p.T, p][0], lambda p: p])
-def test_the_gradient_of_a_view_given_to_a_captured_function_arrives(view, mode) -> None:
-    a = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3) - 2)
-
-    def square_sum(x):
-        return (x * x * x).sum()
-
-    captured = dvm.jit(mode=mode)(square_sum)
-    for _ in range(2):
-        expected = ms.value_and_grad(lambda t: square_sum(view(t * 2)))(a)
-        found = ms.value_and_grad(lambda t: captured(view(t * 2)))(a)
-        assert np.abs(expected[1].asnumpy()).max() > 0
-        np.testing.assert_allclose(found[0].asnumpy(), expected[0].asnumpy(), rtol=1e-6)
-        np.testing.assert_allclose(found[1].asnumpy(), expected[1].asnumpy(), rtol=1e-6)
