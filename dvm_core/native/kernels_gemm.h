@@ -7,10 +7,10 @@
 #include <cstdlib>
 
 #include "kernels_gemm_pack.h"
+#include "kernels_gemm_zeros.h"
 
 namespace dvm::DVM_LEVEL {
 
-inline constexpr int64_t kBlockM = 168;        // rows of A in the scratch
 inline constexpr int64_t kNearRow = 4096;      // bytes of a row of the result, above which its lines are fetched ahead
 inline constexpr int kStripePanels = 8;        // of B, packed on the way
 
@@ -67,6 +67,7 @@ struct Block {
   Scratch& s;
   int64_t row, rows, k0, k;
   int64_t packed_from = 0, packed_until = 0;  // columns in the scratch
+  ZeroEnds zeros{};
 
   // Columns [j, j + count) of B. Packed before, or read where they lie, or packed now.
   Columns columns(int64_t j, int64_t count) {
@@ -104,6 +105,18 @@ struct Block {
           const char* line = ahead + (row + r + i) * out_row;
           for (int64_t at = 0; at < out_bytes; at += 64) __builtin_prefetch(line + at, 1);
         }
+      if constexpr (sizeof(Item) == sizeof(float))
+        if (const Part part = zeros.part(r, some, k); part.count < k) {
+          const auto tile = Tiles<typename Of::Math, Edge, Wide, MaxRows>::of_rows[some - 1];
+          const float* a = s.a() + r * kScratchRow;
+          const Columns rest{b.at + part.first * b.row, b.panel, b.row, b.ahead};
+          tile(a + part.first, rest, part.count, rounded, kWidth, false, cols);
+          if (part.first + part.count < k && has_minus_zero(rounded, some, kWidth, cols))
+            tile(a + part.first, rest, k - part.first, rounded, kWidth, false, cols);
+          join_tile(g.c + (row + r) * g.ldc + j, g.ldc, rounded, kWidth, some, cols, add);
+          r += some;
+          continue;
+        }
       const bool here = round && !add;
       float* c = here ? rounded : g.c + (row + r) * g.ldc + j;
       const int64_t ldc = here ? kWidth : g.ldc;
@@ -129,7 +142,15 @@ struct Block {
   }
 
   void run() {
-    copy_a<Of>(s.a(), s.spare(), static_cast<const Item*>(g.a) + row * g.a_row + k0 * g.a_col, g.a_row, g.a_col, rows, k);
+    const auto* a = static_cast<const Item*>(g.a) + row * g.a_row + k0 * g.a_col;
+    if constexpr (sizeof(Item) == sizeof(float)) {
+      ZeroEnds::Right right{static_cast<const float*>(g.b) + k0 * g.b_row, g.b_row, g.b_col, g.n};
+      const int64_t from = g.a_row == 1 && g.a_col != 1 ? ZeroEnds::whole_steps(a, g.a_col, rows, k, &right) : 0;
+      copy_a<Of>(s.a() + from, s.spare(), a + from * g.a_col, g.a_row, g.a_col, rows, k - from);
+      zeros.find(s.a(), rows, from, k, &right);
+    } else {
+      copy_a<Of>(s.a(), s.spare(), a, g.a_row, g.a_col, rows, k);
+    }
     int64_t j = 0;
     if constexpr (sizeof(Item) == sizeof(float))
       if (rows <= kAlongRows && !g.b_packed && g.b_row == 1 && g.b_col != 1) j = stripes_along();

@@ -119,7 +119,16 @@ template <class Of>
 void copy_a(float* to, float* spare, const typename Of::Item* a, int64_t a_row, int64_t a_col, int64_t rows, int64_t k) {
   if (a_col == 1) return pack_along<Of, Side::kA>(to, kScratchRow, a, a_row, rows, k);
   if constexpr (Of::kPer == 1 && sizeof(typename Of::Item) == sizeof(float))
-    if (a_row == 1) return turn(to, kScratchRow, a, a_col, k, rows);
+    if (a_row == 1) {
+      // A few steps at a time, all rows of them: what lies together is read together, and the next steps are on their way.
+      for (int64_t i = 0; i < k; i += kWords) {
+        const int64_t some = smaller<int64_t>(kWords, k - i);
+        for (int64_t s = i + kWords; s < smaller<int64_t>(i + 2 * kWords, k); ++s)
+          for (int64_t r = 0; r < rows; r += 16) __builtin_prefetch(a + s * a_col + r);
+        turn(to + i, kScratchRow, a + i * a_col, a_col, some, rows);
+      }
+      return;
+    }
   for (int64_t r = 0; r < rows; r += kPanel) {
     const int64_t some = smaller<int64_t>(kPanel, rows - r);
     pack_across<Of, Side::kA>(spare, kPanel, a + r * a_row, a_row, a_col, some, k);

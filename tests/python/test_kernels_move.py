@@ -123,6 +123,31 @@ def test_gemm_order_is_one_sum_over_k_in_blocks_of_512():
             assert same_bits(gemm(level, a, b), total), level
 
 
+def with_zeros(kind, m, k):
+    """A left side whose rows begin or end with zeros of both signs."""
+    random = np.random.default_rng(m)
+    a, i, j = matrix(m, k), np.arange(m)[:, None], np.arange(k)
+    zero = {"end": j > i * k // m, "begin": j < i * k // m, "both": np.abs(j - i * k // m) > k // 8,
+            "blocks": (j // 256 + i // 32) % 3 > 0, "rows": (i % 40 < 30) & (j >= 0)}[kind]
+    return np.where(zero, np.where(random.random((m, k)) < 0.5, np.float32(0), np.float32(-0.0)), a)
+
+
+@pytest.mark.parametrize("layout", ["rows", "transposed"])
+@pytest.mark.parametrize("kind", ["end", "begin", "both", "blocks", "rows"])
+def test_gemm_leaves_zeros_out_without_a_trace(kind, layout):
+    """A column of NaN at the end: beside it nothing is left out."""
+    for m, k, n in ((14, 60, 31), (180, 700, 40), (300, 1100, 66)):
+        a, b = with_zeros(kind, m, k), matrix(k, n, layout, 2)
+        a[::5] *= np.float32(1e-30)  # sums that underflow, also to -0
+        b[:, ::3] *= np.float32(1e-30)
+        b[:, 3:9] = -np.abs(b[:, 3:9])
+        if layout == "transposed":
+            a = np.ascontiguousarray(a.T).T
+        whole = np.concatenate([b, np.full((k, 1), np.nan, np.float32)], axis=1)
+        for level in LEVELS:
+            assert same_bits(gemm(level, a, b), gemm(level, a, whole)[:, :n]), (level, m, k, n)
+
+
 def test_gemm_passes_nan_and_infinity_on():
     a, b = np.ones((4, 40), np.float32), np.ones((40, 40), np.float32)
     a[1, 3], a[2, 5], b[0, 7] = np.nan, np.inf, -np.inf
