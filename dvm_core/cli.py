@@ -52,6 +52,8 @@ def _parser() -> argparse.ArgumentParser:
         help="graph: DVM's dump; tensor: instructions by area; tile: tile code (default: all)",
     )
     dis.add_argument("--passes", action="store_true", help="what each pass of the compiler made of it instead")
+    dis.add_argument("--descriptors", action="store_true", help="what each instruction needs and what would run it on each device instead")
+    dis.add_argument("--device", help="with --descriptors: this device only, for instance ascend:0")
     dis.add_argument("--run", action="store_true", help="run FILE.py as a script first (default: import it)")
     dis.set_defaults(command=_dis)
 
@@ -59,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument(
         "--ops", nargs="*", metavar="OP", help="check every op (or these) against float64 NumPy, in every mode, and against the frameworks"
     )
+    doctor.add_argument("--device", help="look at this device: is it there, what does each op run on")
     doctor.set_defaults(command=_doctor)
 
     adapter = commands.add_parser("adapter", help="start the debug adapter (on stdio, or --listen HOST:PORT)", add_help=False)
@@ -109,8 +112,13 @@ def serve_dvm() -> None:
 
 
 def _dis(arguments: argparse.Namespace) -> int:
+    from .devices import report
+
+    if arguments.device and not arguments.descriptors:
+        raise ArgumentError("--device goes with --descriptors")
+    report.ends(arguments.device)
     if arguments.what.endswith(".msbc"):
-        return _dis_file(Path(arguments.what))
+        return _dis_file(Path(arguments.what), arguments)
     path, _, name = arguments.what.rpartition(":")
     if not path.endswith(".py") or not name:
         raise ArgumentError(f"{arguments.what!r} is neither a .msbc file nor file.py:function")
@@ -127,7 +135,10 @@ def _dis(arguments: argparse.Namespace) -> int:
             )
         print(f"// {name} has loads of any shape and was not called: the graph as built", end="\n")
         print(target.dump(), end="")
-    for program in found:
+    for program in found if arguments.descriptors else ():
+        print(f"// program {program.id} {program.name}: descriptors")
+        print(report.text(program.code, arguments.device))
+    for program in () if arguments.descriptors else found:
         for name, text in program.passes() if arguments.passes else ():
             print(f"// program {program.id} {program.name}: after {name}")
             print(text)
@@ -137,12 +148,14 @@ def _dis(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _dis_file(path: Path) -> int:
-    from .msbc import disassemble
+def _dis_file(path: Path, arguments: argparse.Namespace) -> int:
+    from .devices import report
+    from .msbc import disassemble, load
 
     if not path.is_file():
         raise ArgumentError(f"there is no file {str(path)!r}")
-    print(disassemble(path.read_bytes()), end="")
+    data = path.read_bytes()
+    print(report.text(load(data).code, arguments.device) if arguments.descriptors else disassemble(data), end="")
     return 0
 
 
@@ -177,6 +190,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     if arguments.ops is not None:
         return _doctor_ops([op.upper() for op in arguments.ops], color)
+    if arguments.device is not None:
+        from .devices.doctor import report as of_device
+
+        return of_device(arguments.device)
     from .doctor import report
 
     return report(color)

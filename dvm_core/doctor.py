@@ -48,6 +48,17 @@ def _devices() -> Finding:
     return Finding(OK, "devices", f"{names}; simulated ones follow what is published, nothing was ever run on an NPU")
 
 
+def _ascend() -> Finding:
+    from .devices import NEVER_RUN, pyacl
+    from .errors import DeviceError
+
+    try:
+        found = pyacl.found()
+    except DeviceError as error:
+        return Finding(MISSING, "Ascend NPU", f"none; the way to one was {NEVER_RUN}", str(error))
+    return Finding(OK, "Ascend NPU", f"{found}; the way to it was {NEVER_RUN}")
+
+
 def _computes() -> Finding:
     import numpy as np
 
@@ -101,6 +112,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _package("numpy", "", "everything needs it", "pip install numpy", required=True),
     _core,
     _devices,
+    _ascend,
     _computes,
     _adapter,
     _package("debugpy", "1.8.22", "Python debugging is tested", "pip install debugpy==1.8.22"),

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dvm_core import _core
-from dvm_core.devices import chips, rules
+from dvm_core.devices import chips, doctor, rules
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LAYOUTS = {"unary": "a", "binary": "a, b", "select": "a, b, c", "matmul": "product", "join": "a, join",
@@ -56,7 +56,15 @@ def chip_ops() -> str:
     return _markdown(("op", *chips.DTYPES, "the cpu besides"), rows)
 
 
-PAGES = {"bytecode.md": (("opcodes", opcodes), ("tiles", tiles)), "devices.md": (("misuses", misuses), ("chips", chip_ops))}
+def templates() -> str:
+    """What runs each op, by back end: devices/table_*.py. Tile code is the same on the cpu and on simulated NPUs."""
+    ends = ("cpu", "ascend", "cuda", "rocm")
+    columns = [dict(doctor.rows(end)) for end in ends]
+    return _markdown(("op", "cpu, npu-sim", *ends[1:]), [(name, *(column[name] for column in columns)) for name, *_ in _core.OPS])
+
+
+PAGES = {"bytecode.md": (("opcodes", opcodes), ("tiles", tiles)),
+         "devices.md": (("misuses", misuses), ("chips", chip_ops), ("templates", templates))}
 
 
 def written(name: str, page: str) -> str:

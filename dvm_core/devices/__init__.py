@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from typing import Any
 
 from ..errors import DeviceError
 
+NEVER_RUN = "never run on hardware"
 # what else has a name, and why it cannot be had
-_ELSEWHERE = {"ascend": "a real Ascend NPU", "npu": "a real Ascend NPU", "cuda": "a GPU", "gpu": "a GPU"}
+_ELSEWHERE = {"npu": "a real Ascend NPU under another name: it is 'ascend:0' here", "cuda": "a GPU", "gpu": "a GPU", "rocm": "a GPU"}
 
 _PATIENCE = 60.0  # seconds until captured calls that do not end are an error
 
 
-@functools.cache
 def profiles() -> dict[str, dict[str, Any]]:
-    """The devices by name: arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events, memory_bytes."""
+    """The devices by name: arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events, memory_bytes. Ascend NPUs are
+    among them once they are open."""
     from .. import _core
 
     return {profile["name"]: profile for profile in _core.profiles()}
@@ -42,7 +42,11 @@ def switched(name: str, seconds: float) -> bool:
     """The same, but captured calls of other threads are waited for that long only. False: they still run, and nothing has changed."""
     from .. import _core
 
-    if name not in profiles():
+    if isinstance(name, str) and name.partition(":")[0] == "ascend":
+        from . import ascend
+
+        ascend.open_device(name)
+    elif name not in profiles():
         available = ", ".join(repr(device) for device in profiles())
         elsewhere = _ELSEWHERE.get(str(name).partition(":")[0].lower())
         if elsewhere:

@@ -61,8 +61,16 @@ int staged(DType t) {
 
 const Profile& current_profile() { return *current.load(std::memory_order_relaxed); }
 void use_profile(const Profile& profile) { current.store(&profile); }
-int profile_count() { return static_cast<int>(std::size(kProfiles)); }
-const Profile& profile_at(int index) { return kProfiles[index]; }
+int profile_count() {
+  std::lock_guard lock(added().mutex);
+  return static_cast<int>(std::size(kProfiles) + added().devices.size());
+}
+const Profile& profile_at(int index) {
+  constexpr int kFixed = static_cast<int>(std::size(kProfiles));
+  if (index < kFixed) return kProfiles[index];
+  std::lock_guard lock(added().mutex);
+  return added().devices[static_cast<size_t>(index - kFixed)].profile;
+}
 
 const Profile& find_profile(const std::string& name) {
   std::string names;

@@ -84,7 +84,7 @@ def test_an_exception_of_the_script_is_its_own(script):
     "device, text",
     [
         ("npu-sim:910c", "there is no device 'npu-sim:910c'; available: 'cpu', 'npu-sim:910b'"),
-        ("ascend:0", "a real Ascend NPU, which this version does not run on"),
+        ("ascend:0", "an Ascend device needs pyACL, which cannot be imported"),
         ("tpu", "there is no device 'tpu'; available: 'cpu'"),
     ],
 )

@@ -42,7 +42,7 @@ def test_a_device_says_what_it_is():
     assert (dvm.Device.arch(), devices.profiles()[dvm.device()]["ub_bytes"]) == ("AscendC310", 256 * 1024)
 
 
-@pytest.mark.parametrize("name, text", [("ascend:0", "a real Ascend NPU, which this version does not run on"),
+@pytest.mark.parametrize("name, text", [("cuda:0", "a GPU, which this version does not run on"),
                                         ("npu-sim", "there is no device 'npu-sim'; available: 'cpu', 'npu-sim:910b'"), (3, "no device 3")])
 def test_another_device_is_refused_and_the_one_in_use_stays(name, text):
     dvm.set_device("npu-sim:950")

@@ -1,0 +1,380 @@
+"""`ascend:N`: a real NPU through pyACL and aclnn. Programs run instruction by instruction, each by its template; what is written down here
+follows the vendor's documents and was never run on hardware (docs/devices.md)."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import math
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..dtypes import BY_CODE, DataType
+from ..errors import DeviceError, ShapeError, UnsupportedError, where
+from . import aclnn, pyacl
+from .arguments import Argument, View
+from .descriptors import Descriptor, describe_instruction
+from .templates import NoTemplate, Template, bind
+
+ALIGNMENT = 512  # bytes: blocks of device memory are multiples of it, so that blocks of about a size can be used again
+
+
+class Blocks:
+    """Memory by size, kept for the next launch: the vendor asks not to allocate and free at every step."""
+
+    def __init__(self, calls: pyacl.Calls, settle: Callable[[], object], make: str, free: str, *arguments: int) -> None:
+        # settle: waits for the stream, whose work may use memory that was given back
+        self.calls, self._settle, self._make, self._free, self._arguments = calls, settle, make, free, arguments
+        self._idle: dict[int, list[int]] = defaultdict(list)
+        self._size: dict[int, int] = {}
+
+    def take(self, size: int) -> int:
+        """A block of at least so many bytes."""
+        size = max(math.ceil(size / ALIGNMENT), 1) * ALIGNMENT
+        if self._idle[size]:
+            return self._idle[size].pop()
+        code, address = self.calls.attempt(self._make, size, *self._arguments)
+        if code == pyacl.NO_MEMORY and self.release():
+            code, address = self.calls.attempt(self._make, size, *self._arguments)
+        if code:
+            raise pyacl.failure(self.calls.acl, f"acl.{self._make} of {size} bytes", code)
+        self._size[address] = size
+        return address
+
+    def give(self, address: int) -> None:
+        """The block may be used again."""
+        self._idle[self._size[address]].append(address)
+
+    def release(self) -> bool:
+        """Frees what nobody uses. Whether there was any."""
+        self._settle()
+        blocks = [address for idle in self._idle.values() for address in idle]
+        self._idle.clear()
+        for address in blocks:
+            del self._size[address]
+            self.calls.attempt(self._free, address)
+        return bool(blocks)
+
+    def close(self) -> None:
+        """Frees every block, also what a launch that failed has left."""
+        self._idle.clear()
+        while self._size:
+            self.calls.attempt(self._free, self._size.popitem()[0])
+
+
+class _Launch:
+    """The memory of one launch. A stream works in order: device memory that no later call wants may be given to one at once; the host's
+    only when the stream has been waited for."""
+
+    def __init__(self, device: Ascend) -> None:
+        self.device = device
+        self.values: dict[int, tuple[int, DataType, tuple[int, ...]]] = {}  # by local id: address on the device
+        self.arrays: dict[int, np.ndarray] = {}  # of values that came from the host
+        self._passing: list[int] = []  # temporaries and workspaces
+        self._staged: list[int] = []
+
+    def value(self, local: int, dtype: DataType, shape: tuple[int, ...]) -> int:
+        """Memory of a value, until it is dropped."""
+        address = self.device.memory.take(math.prod(shape) * dtype.itemsize)
+        self.values[local] = (address, dtype, shape)
+        return address
+
+    def drop(self, local: int) -> None:
+        """Nothing reads the value any more."""
+        self.device.memory.give(self.values.pop(local)[0])
+
+    def passing(self, size: int) -> int:
+        """Device memory for the instruction at work."""
+        self._passing.append(self.device.memory.take(size))
+        return self._passing[-1]
+
+    def passed(self) -> None:
+        """The instruction's calls have been made."""
+        while self._passing:
+            self.device.memory.give(self._passing.pop())
+
+    def staged(self, size: int) -> int:
+        """Page-locked host memory, until the end."""
+        self._staged.append(self.device.host.take(size))
+        return self._staged[-1]
+
+    def end(self) -> None:
+        """Everything may be used again."""
+        self.passed()
+        for local in list(self.values):
+            self.drop(local)
+        while self._staged:
+            self.device.host.give(self._staged.pop())
+
+
+def _bytes_at(address: int, size: int) -> np.ndarray:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+
+class Ascend:
+    """One NPU: context, stream and memory. One launch at a time."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.pid = number, os.getpid()
+        self.lock = threading.Lock()
+        self.context = 0
+        self.broken = ""  # what happened, once the device cannot be trusted any more
+        process = _process()
+        self.calls, self.libraries = process.calls, process.libraries
+        with self._others_context(), contextlib.ExitStack() as undo:
+            self.calls("rt.set_device", number)
+            if process.ours:  # else whoever initialised CANN may be at work on the device
+                undo.callback(self.calls.attempt, "rt.reset_device", number)
+            self.context = self.calls("rt.create_context", number)
+            undo.callback(self.calls.attempt, "rt.destroy_context", self.context)
+            self.stream = self.calls("rt.create_stream")
+            undo.callback(self.calls.attempt, "rt.destroy_stream", self.stream)
+            self.memory = Blocks(self.calls, self._settle, "rt.malloc", "rt.free", pyacl.HUGE_FIRST)
+            self.host = Blocks(self.calls, self._settle, "rt.malloc_host", "rt.free_host")
+            undo.callback(self.host.close)
+            undo.callback(self.memory.close)
+            self._undo = undo.pop_all()
+
+    def close(self) -> None:
+        """Gives everything back, last made first. The device cannot be used any more."""
+        if os.getpid() == self.pid:  # a forked child has none of it
+            with self.lock, self._others_context():
+                self.calls.attempt("rt.set_context", self.context)
+                self._undo.close()
+
+    def _settle(self) -> None:
+        # Waits for the stream; a failure is told at the next call that is checked.
+        self.calls.attempt("rt.synchronize_stream", self.stream)
+
+    @contextlib.contextmanager
+    def _others_context(self) -> Iterator[None]:
+        # A thread's context may be another library's, which finds it as it was.
+        code, theirs = self.calls.attempt("rt.get_context")
+        try:
+            yield
+        finally:
+            if code == 0 and theirs and theirs != self.context:
+                self.calls.attempt("rt.set_context", theirs)
+
+    # ---- a launch --------------------------------------------------------------------------------------------------------------------
+
+    def run(self, inputs: int, instructions: list[Any], read: dict[int, Any], made: dict[int, Any]) -> None:
+        """As _core.add_device wants it. Results are written last, all or none."""
+        plan = _plan(inputs, instructions, read)
+        if os.getpid() != self.pid:
+            raise DeviceError(f"ascend:{self.number} was opened before this process was forked: a child must be started anew (spawn)")
+        with self.lock, self._others_context():
+            if self.broken:
+                raise DeviceError(
+                    f"ascend:{self.number} failed before ({self.broken}): dvm.set_device('ascend:{self.number}') opens it again"
+                )
+            launch = _Launch(self)
+            started = False
+            try:
+                self.calls("rt.set_context", self.context)
+                for local, (array, code) in read.items():
+                    started = True
+                    self._bring(launch, local, array, BY_CODE[code])
+                for local, item, descriptor, template, last_read in plan:
+                    started = True
+                    self._compute(launch, local, item, descriptor, template)
+                    launch.passed()
+                    for dead in last_read:
+                        if dead not in made:
+                            launch.drop(dead)
+                self._fetch(launch, made)
+                started = False
+            finally:
+                # What is still under way must not find its memory in other hands.
+                if started and (code := self.calls.attempt("rt.synchronize_stream", self.stream)[0]):
+                    self.broken = str(pyacl.failure(self.calls.acl, "acl.rt.synchronize_stream", code))
+                else:
+                    launch.end()
+
+    def _bring(self, launch: _Launch, local: int, array: np.ndarray, dtype: DataType) -> None:
+        address = launch.value(local, dtype, array.shape)
+        launch.arrays[local] = array
+        if array.nbytes:
+            self._copy_in(launch, address, array)
+
+    def _copy_in(self, launch: _Launch, address: int, array: np.ndarray) -> None:
+        staged = launch.staged(array.nbytes)
+        _bytes_at(staged, array.nbytes)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self.calls("rt.memcpy_async", address, array.nbytes, staged, array.nbytes, pyacl.HOST_TO_DEVICE, self.stream)
+
+    def _fetch(self, launch: _Launch, made: dict[int, Any]) -> None:
+        copies = []
+        for local, (array, _) in made.items():
+            if array.nbytes:
+                staged = launch.staged(array.nbytes)
+                self.calls(
+                    "rt.memcpy_async", staged, array.nbytes, launch.values[local][0], array.nbytes, pyacl.DEVICE_TO_HOST, self.stream
+                )
+                copies.append((array, staged))
+        # A copy may be read only after an event behind it.
+        event = self.calls("rt.create_event")
+        try:
+            self.calls("rt.record_event", event, self.stream)
+            self.calls("rt.synchronize_event", event)
+            self.calls("rt.synchronize_stream", self.stream)  # operators that failed say so here
+        finally:
+            self.calls.attempt("rt.destroy_event", event)
+        for array, staged in copies:
+            array.reshape(-1).view(np.uint8)[:] = _bytes_at(staged, array.nbytes)
+
+    # ---- an instruction --------------------------------------------------------------------------------------------------------------
+
+    def _compute(self, launch: _Launch, local: int, item: Any, d: Descriptor, template: Template) -> None:
+        address = launch.value(local, d.dtype, d.shape)
+        if d.size == 0:
+            return
+        names: dict[str, tuple[int, int]] = {"r": (address, d.size)}  # address, elements
+        for number, operand in enumerate(item.operands):
+            if operand >= 0:
+                at, _, shape = launch.values[operand]
+                names["abc"[number] if number < 3 else f"#{number}"] = names[f"#{number}"] = (at, math.prod(shape))
+        for extra in template.temporaries:
+            size = math.prod(extra.shape)
+            names[extra.name] = (launch.passing(size * extra.dtype.itemsize), size)
+        for call in template.calls:
+            with self.libraries.arguments() as arguments:
+                values = [self._argument(launch, item, d, names, arguments, argument) for argument in call.arguments]
+                aclnn.call(self.libraries, call.name, values, launch.passing, self.stream)
+
+    def _argument(self, launch: _Launch, item: Any, d: Descriptor, names: dict[str, Any], made: aclnn.Arguments, argument: Argument) -> Any:
+        value = argument.value
+        if argument.kind in aclnn.PLAIN:
+            return aclnn.PLAIN[argument.kind](value)
+        if argument.kind == "scalar":
+            return made.scalar(*value)
+        if argument.kind == "ints":
+            return made.ints(value)
+        if argument.kind == "bools":
+            return made.bools(value)
+        if argument.kind == "tensors":
+            return made.tensors([(view, *names[view.base]) for view in value])
+        if value is None:
+            return made.tensor(None, 0, 0)
+        if value.extent is not None:
+            return made.tensor(value, *self._checked_index(launch, item, d, value))
+        return made.tensor(value, *names[value.base])
+
+    def _checked_index(self, launch: _Launch, item: Any, d: Descriptor, view: View) -> tuple[int, int]:
+        # An index out of range is an error here and undefined there: the host looks at every one before the call, and makes those that
+        # count from the end plain.
+        local = item.operands[1]
+        address, dtype, shape = launch.values[local]
+        size = math.prod(shape)
+        if local in launch.arrays:
+            index = np.array(launch.arrays[local], dtype=dtype.numpy).reshape(-1)
+        else:
+            index = np.empty(size, dtype.numpy)
+            if size:
+                staged = launch.staged(index.nbytes)
+                self.calls("rt.memcpy_async", staged, index.nbytes, address, index.nbytes, pyacl.DEVICE_TO_HOST, self.stream)
+                self.calls("rt.synchronize_stream", self.stream)
+                index.view(np.uint8)[:] = _bytes_at(staged, index.nbytes)
+        extent = view.extent or 0
+        wrong = np.flatnonzero((index < -extent) | (index >= extent))
+        if wrong.size:
+            file, line = where(item.place)
+            raise ShapeError(
+                f"{d.op}: index {index[wrong[0]]} (element {wrong[0]} of the index {list(shape)}) is out of range for axis {d.attrs[0]} of "
+                f"extent {extent}",
+                op=d.op, file=file, line=line,
+            )  # fmt: skip
+        if (index < 0).any():
+            address = launch.passing(index.nbytes)
+            self._copy_in(launch, address, np.where(index < 0, index + index.dtype.type(extent), index))
+        return address, size
+
+
+def _plan(inputs: int, instructions: list[Any], read: dict[int, Any]) -> list[tuple[int, Any, Descriptor, Template, list[int]]]:
+    # Of each instruction its local id, itself, descriptor, template, and the values nothing reads after it.
+    # All templates before anything is done: what cannot run there is an error that leaves nothing behind.
+    types: dict[int, tuple[int, tuple[int, ...]]] = {local: (code, array.shape) for local, (array, code) in read.items()}
+    plan: list[tuple[int, Any, Descriptor, Template, list[int]]] = []
+    last: dict[int, int] = {}
+    for number, item in enumerate(instructions):
+        last |= dict.fromkeys((inputs + item.index, *(operand for operand in item.operands if operand >= 0)), number)
+    for number, item in enumerate(instructions):
+        local = inputs + item.index
+        d = describe_instruction(item, types)
+        template = bind(d, "ascend")
+        if isinstance(template, NoTemplate):
+            file, line = where(item.place)
+            raise UnsupportedError(
+                f"{d.op} does not run on ascend: {template.reason}. The cpu and npu-sim devices run it", op=d.op, file=file, line=line
+            )
+        types[local] = (item.dtype, item.shape)
+        plan.append((local, item, d, template, [value for value, at in last.items() if at == number]))
+    return plan
+
+
+# ---- the process ---------------------------------------------------------------------------------------------------------------------
+
+
+class _Process:
+    """acl.init of this process, once."""
+
+    def __init__(self) -> None:
+        acl = pyacl.load()
+        self.calls = pyacl.Calls(acl)
+        self.libraries = aclnn.Libraries(acl)
+        code, _ = self.calls.attempt("init")
+        if code not in (0, pyacl.INITIALISED_ALREADY):
+            raise pyacl.failure(acl, "acl.init", code)
+        self.ours = code == 0
+
+
+class _State:
+    process: _Process | None = None
+    devices: dict[int, Ascend] = {}
+    added: set[int] = set()
+
+
+def _process() -> _Process:
+    if _State.process is None:
+        _State.process = _Process()
+        atexit.register(shut_down)
+    return _State.process
+
+
+def number_of(name: str) -> int:
+    """N of `ascend:N`. Raises DeviceError."""
+    number = name.partition(":")[2]
+    if not (number.isascii() and number.isdigit()):
+        raise DeviceError(f"there is no device {name!r}; an Ascend NPU is 'ascend:0', 'ascend:1' and so on")
+    return int(number)
+
+
+def open_device(name: str) -> None:
+    """Makes `ascend:N` a device of launches. Raises DeviceError, and then nothing has changed."""
+    number = number_of(name)
+    device = _State.devices.get(number)
+    if device is not None and (device.broken or device.pid != os.getpid()):
+        device.close()
+        del _State.devices[number]
+        device = None
+    if device is None:
+        _State.devices[number] = Ascend(number)
+    if number not in _State.added:
+        _core.add_device(f"ascend:{number}", "Ascend", lambda *launch: _State.devices[number].run(*launch))
+        _State.added.add(number)
+
+
+def shut_down() -> None:
+    """Closes every device and ends what acl.init began."""
+    while _State.devices:
+        _State.devices.popitem()[1].close()
+    process, _State.process = _State.process, None
+    atexit.unregister(shut_down)
+    if process is not None and process.ours:
+        process.calls.attempt("finalize")

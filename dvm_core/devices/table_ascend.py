@@ -1,0 +1,181 @@
+"""How each op is called on Ascend: the aclnn functions of CANN's operator libraries, two phases each (`...GetWorkspaceSize`, then the
+function itself), with their arguments in order. What a word stands for is in `arguments`.
+
+Names, order and types of arguments, dtypes and limits: the vendor's public documentation of each function (gitcode.com/cann, repositories
+ops-math and ops-nn, docs/aclnn*.md; hiascend.com, "aolapi"), for Atlas A2 (910B). Nothing here was ever run on hardware.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FLOATS = "f32 f16 bf16"
+WIDE = "f32 f16 bf16 f64"
+WHOLE = "i8 u8 i32 i64"
+NUMBERS = f"{WIDE} {WHOLE}"
+ALL = f"{NUMBERS} bool"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run an op: for these dtypes of its operand; the first whose conditions hold is taken. calls: one after the other,
+    "name argument argument ...". right and left: the call instead, if the second or first operand is the immediate (without one, a tensor
+    is filled with it). when: conditions by name, all of which must hold. temporaries: "name dtype-of shape-of". note: where the result may
+    differ from ours. reason: why these dtypes have none."""
+
+    dtypes: str
+    calls: tuple[str, ...] = ()
+    right: str = ""
+    left: str = ""
+    when: tuple[str, ...] = ()
+    temporaries: tuple[str, ...] = ()
+    note: str = ""
+    reason: str = ""
+
+
+def _never(dtypes: str, reason: str) -> tuple[Variant, ...]:
+    return (Variant(dtypes, reason=reason),)
+
+
+def _one(
+    dtypes: str, *calls: str, right: str = "", left: str = "", when: str = "", temporaries: tuple[str, ...] = (), note: str = ""
+) -> tuple[Variant, ...]:
+    return (Variant(dtypes, calls, right, left, tuple(when.split()), temporaries, note),)
+
+
+def _unary(name: str, dtypes: str = WIDE, note: str = "") -> tuple[Variant, ...]:
+    return _one(dtypes, f"aclnn{name} a r", note=note)
+
+
+def _compare(name: str, mirrored: str) -> tuple[Variant, ...]:
+    return _one(ALL, f"aclnn{name}Tensor a b r", right=f"aclnn{name}Scalar a $ r", left=f"aclnn{mirrored}Scalar b $ r")
+
+
+def _rounding(name: str) -> tuple[Variant, ...]:
+    return (*_unary(name), *_one(WHOLE, "aclnnInplaceCopy r a"))  # integers are whole
+
+
+def _bits(name: str) -> tuple[Variant, ...]:
+    return _one(f"{WHOLE} bool", f"aclnnBitwise{name}Tensor a b r")
+
+
+def _shift(name: str) -> tuple[Variant, ...]:
+    return _one(WHOLE, f"aclnn{name}Shift a b r", when="shift_fits")
+
+
+def _extreme(name: str, whole: str) -> tuple[Variant, ...]:
+    return (*_one(NUMBERS, f"aclnn{name} a axes keepdims r"), *_one("bool", f"aclnn{whole} a axes keepdims r"))
+
+
+_ORDER = "NaN may be in another place"
+_SUMS = "sums in no fixed order: the last bits of floats may change from run to run"
+_INDICES = ("v a a", "i i64 a")
+_NO_REMAINDER = "x / 0 and x mod 0 of integers are 0 here; aclnn does not say what they are"
+_DUPLICATES = "of several equal indices the last one stays here; aclnn does not fix which"
+
+# op -> its variants, or the reason why there is none
+ASCEND: dict[str, tuple[Variant, ...] | str] = {
+    "ADD": (*_one(NUMBERS, "aclnnAdd a b one r", right="aclnnAdds a $ one r", left="aclnnAdds b $ one r"),
+            *_one("bool", "aclnnLogicalOr a b r")),
+    "SUB": _one(NUMBERS, "aclnnSub a b one r", right="aclnnSubs a $ one r", left="aclnnRsubs b $ one r"),
+    "MUL": (*_one(NUMBERS, "aclnnMul a b r", right="aclnnMuls a $ r", left="aclnnMuls b $ r"), *_one("bool", "aclnnLogicalAnd a b r")),
+    "DIV": (*_one(WIDE, "aclnnDiv a b r", right="aclnnDivs a $ r"), *_never(WHOLE, _NO_REMAINDER)),
+    "POW": (*_one(WIDE, "aclnnPowTensorTensor a b r", right="aclnnPowTensorScalar a $ r", left="aclnnPowScalarTensor $ b r"),
+            *_never(WHOLE, "negative powers of integers are cut off here; aclnn does not say what they are")),
+    "MAXIMUM": (*_one(NUMBERS, "aclnnMaximum a b r", note=_ORDER), *_one("bool", "aclnnLogicalOr a b r")),
+    "MINIMUM": (*_one(NUMBERS, "aclnnMinimum a b r", note=_ORDER), *_one("bool", "aclnnLogicalAnd a b r")),
+    "EQUAL": _compare("Eq", "Eq"),
+    "NOT_EQUAL": _compare("Ne", "Ne"),
+    "LESS": _compare("Lt", "Gt"),
+    "LESS_EQUAL": _compare("Le", "Ge"),
+    "GREATER": _compare("Gt", "Lt"),
+    "GREATER_EQUAL": _compare("Ge", "Le"),
+    "LOGICAL_AND": _one("bool", "aclnnLogicalAnd a b r"),
+    "LOGICAL_OR": _one("bool", "aclnnLogicalOr a b r"),
+    "LOGICAL_NOT": _unary("LogicalNot", "bool"),
+    "NEG": _unary("Neg", f"{WIDE} i8 i32 i64"),
+    "ABS": _unary("Abs", NUMBERS),
+    "EXP": _unary("Exp"),
+    "LOG": _unary("Log"),
+    "SQRT": _unary("Sqrt"),
+    "RSQRT": _unary("Rsqrt"),
+    "RECIPROCAL": _unary("Reciprocal", FLOATS),
+    "TANH": _unary("Tanh"),
+    "ERF": _unary("Erf"),
+    "SIGMOID": _unary("Sigmoid"),
+    "FLOOR": _rounding("Floor"),
+    "CEIL": _rounding("Ceil"),
+    "ROUND": _rounding("Round"),
+    "TRUNC": _rounding("Trunc"),
+    "IS_FINITE": _unary("IsFinite", NUMBERS),
+    "IS_NAN": _one(NUMBERS, "aclnnNeTensor a a r"),
+    "IS_INF": _unary("IsInf", FLOATS),
+    "SIN": _unary("Sin"),
+    "COS": _unary("Cos"),
+    "TAN": _unary("Tan"),
+    "ATAN": _unary("Atan"),
+    "LOG1P": _unary("Log1p"),
+    "EXPM1": _unary("Expm1", FLOATS),
+    "SIGN": _unary("Sign", f"{WIDE} i32 i64", note="NaN may become 0"),
+    "COPY": _one(ALL, "aclnnInplaceCopy r a"),
+    "CAST": _one(ALL, "aclnnCast a dtype r", note="a float outside of an integer dtype's range may become another number"),
+    "SELECT": _one(ALL, "aclnnSWhere a b c r"),
+    "FMOD": (*_one(WIDE, "aclnnFmodTensor a b r", right="aclnnFmodScalar a $ r"), *_never(WHOLE, _NO_REMAINDER)),
+    "REMAINDER": (*_one(WIDE, "aclnnRemainderTensorTensor a b r", right="aclnnRemainderTensorScalar a $ r",
+                        left="aclnnRemainderScalarTensor $ b r"),
+                  *_never(WHOLE, _NO_REMAINDER)),
+    "BIT_NOT": _unary("BitwiseNot", f"{WHOLE} bool"),
+    "BIT_AND": _bits("And"),
+    "BIT_OR": _bits("Or"),
+    "BIT_XOR": _bits("Xor"),
+    "SHIFT_LEFT": _shift("Left"),
+    "SHIFT_RIGHT": _shift("Right"),
+    "SUM": (*_one(NUMBERS, "aclnnReduceSum a axes keepdims dtype r"), *_one("bool", "aclnnAny a axes keepdims r")),
+    "MAX": _extreme("Amax", "Any"),
+    "MIN": _extreme("Amin", "All"),
+    "MEAN": _one(WIDE, "aclnnMean a axes keepdims dtype r"),
+    "PROD": (*_one(NUMBERS, "aclnnProdDim a:merged first_axis true dtype r:merged"), *_one("bool", "aclnnAll a axes keepdims r")),
+    "MATMUL": _one(FLOATS, "aclnnMatmul a:transpose_a b:transpose_b r keep_dtype", when="matrices",
+                   note="float32 sums in the cube unit's own order"),
+    "CONV2D": _one(FLOATS, "aclnnConvolution a:planes b:planes none strides pads dilations false zeros groups r:planes keep_dtype",
+                   when="no_gap even_pads"),
+    "CONV2D_WEIGHT": _one(FLOATS, "aclnnConvolutionBackward b:planes a:planes r:planes no_ints strides pads dilations false zeros "
+                          "groups_int weight_only keep_dtype none r:planes none", when="no_gap even_pads"),
+    "MAX_POOL2D": _one("f32", "aclnnMaxPool2dWithIndices a:planes taps strides pads dilations false r:planes i:planes",
+                       when="one_operand even_pads small_pads no_dilation", temporaries=("i i32 r",),
+                       note="NaN and -Inf are not supported"),
+    "MAX_POOL2D_GRAD": _one("f32", "aclnnMaxPool2dWithIndices a:planes taps strides pads dilations false v:planes i:planes",
+                            "aclnnMaxPool2dWithIndicesBackward b:planes a:planes i:planes taps strides pads dilations false r:planes",
+                            when="even_pads small_pads no_dilation", temporaries=("v b b", "i i32 b"),
+                            note="NaN and -Inf are not supported; sums in no fixed order"),
+    "AVG_POOL2D": _one(FLOATS, "aclnnAvgPool2d a:planes taps strides pads false count_padding divisor keep_dtype r:planes",
+                       when="even_pads small_pads"),
+    "AVG_POOL2D_GRAD": "the vendor's gradient also reads the pool's operand, which the instruction has not",
+    "RESHAPE": _one(ALL, "aclnnInplaceCopy r a:reshaped"),
+    "TRANSPOSE": _one(ALL, "aclnnInplaceCopy r a:permuted"),
+    "SLICE": (*_one(ALL, "aclnnInplaceCopy r a:sliced", when="forward_steps"), *_one(ALL, "aclnnFlip a:sliced backward_axes r")),
+    "BROADCAST": _one(ALL, "aclnnInplaceCopy r a:broadcast"),
+    "CONCAT": _one(ALL, "aclnnCat all axis r"),
+    "UNSLICE": (*_one(ALL, "aclnnInplaceZero r", "aclnnInplaceCopy r:unsliced a", when="forward_steps"),
+                *_one(ALL, "aclnnInplaceZero r", "aclnnFlip a backward_axes v", "aclnnInplaceCopy r:unsliced v", temporaries=("v a a",))),
+    "GATHER": _one(ALL, "aclnnIndexSelect a axis index r:taken"),
+    "SCATTER_ADD": _one(f"{FLOATS} i32 i64", "aclnnInplaceZero z", "aclnnIndexAdd z axis index a:put one r", temporaries=("z r r",),
+                        note=_SUMS),
+    "GATHER_ELEMENTS": _one(ALL, "aclnnGather a axis index_elements r"),
+    "SCATTER": _DUPLICATES,
+    "SCATTER_ELEMENTS": _DUPLICATES,
+    "SCATTER_ADD_ELEMENTS": _one(f"{FLOATS} i32 i64", "aclnnInplaceZero z", "aclnnScatterAdd z axis index_elements a r",
+                                 temporaries=("z r r",), note=_SUMS),
+    "ONE_HOT": _one("i32 i64", "aclnnInplaceFillScalar v on", "aclnnInplaceFillScalar w off", "aclnnOneHot a depth v w last_axis r",
+                    when="one_hot_result", temporaries=("v r one", "w r one")),
+    "PAD": _one(ALL, "aclnnConstantPadNd a around $ r"),
+    "CUMSUM": _one(NUMBERS, "aclnnCumsumV2 a axis exclusive reverse r"),
+    "FULL": _one(ALL, "aclnnInplaceFillScalar r $"),
+    "IOTA": _one(f"{WIDE} i32 i64", "aclnnArange zero extent one v", "aclnnInplaceCopy r v:along", temporaries=("v r extent",)),
+    "ARGMAX": _one(NUMBERS, "aclnnArgMax a extreme_axis keepdims r", note=_ORDER),
+    "ARGMIN": _one(NUMBERS, "aclnnArgMin a extreme_axis keepdims r", note=_ORDER),
+    "SORT": _one(NUMBERS, "aclnnSort a true axis descending r i", temporaries=("i i64 a",)),
+    "ARGSORT": _one(NUMBERS, "aclnnSort a true axis descending v i", "aclnnCast i dtype r", temporaries=_INDICES),
+    "TOPK": _one(NUMBERS, "aclnnSort a true axis descending v i", "aclnnCast i:first dtype r", temporaries=_INDICES),
+    "RANDOM": "the numbers are defined by seed, offset and element number (docs/bytecode.md); aclnn's generators make others",
+}  # fmt: skip
