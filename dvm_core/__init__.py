@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import msbc
     from .agent import debug
     from .bf16 import convert_from_bf16, convert_to_bf16
+    from .checks import check
     from .devices import device, set_device
     from .frontends.array import Array, tensor
     from .frontends.builder import IntArrayRef, Kernel, NDObject, PyKernel, ScalarRef, kernel
@@ -50,6 +51,7 @@ _LAZY = {
     "msbc": ("msbc", ""),
     "debug": ("agent.debug", ""),
     "set_device": ("devices", "set_device"),
+    "check": ("checks", "check"),
     "device": ("devices", "device"),
     "Device": ("devices", "Device"),
 }
@@ -72,6 +74,7 @@ __all__ = [
     "UnsupportedError",
     "bfloat16",
     "bool_",
+    "check",
     "convert_from_bf16",
     "convert_to_bf16",
     "debug",
@@ -127,7 +130,9 @@ def stats() -> dict[str, Any]:
 
 
 def set_deterministic(enabled: bool = True) -> None:
-    """Accepted for scripts written for DVM: results here never depend on cores, tiles or fusing, so there is nothing to switch."""
+    """Whether sums of parts are added in one fixed order (at first). False matters on faithful devices alone: there they are added in
+    another order at every launch, as a chip's atomic additions arrive. Everywhere else results never depend on cores, tiles or fusing."""
+    _core.set_deterministic(enabled)
 
 
 def _library_prefixes() -> list[str]:

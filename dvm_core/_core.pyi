@@ -318,12 +318,29 @@ def plant_fault(kind: str, after: int = 0, milliseconds: int = 0, of: str = "", 
     in, out, snapshot or move. Once, after so many more; with a rate, that share of them until clear_faults, chosen by the seed."""
 def clear_faults() -> None:
     """For tests: nothing goes wrong any more."""
+def check(program: int, device: str = "") -> dict[str, Any]:
+    """What is known of a program's tile code: of its last launch, or compiled for a device at the last shapes (nothing runs).
+
+    areas, of each: kind, instructions, cut_reason, tiles, tile, device, peak and limit (bytes of the UB), events by pair of pipes;
+    uses: of each tile instruction its tensor instruction, pipe ("load", "simd", "store"), text, the ranges of bytes it writes and reads;
+    buffers: bytes, dtype, instruction, value (loaded from), loaded, first, last, pinned; fullest (a use) and held (its buffers);
+    races, overwrites (made, over, reader, bytes), aliases (use, bytes), unstored (values).
+    overflows: areas that were cut since they do not fit: instructions, bytes, limit, tile, held."""
 def ub_map(program: int, area: int) -> dict[str, Any]:
-    """The UB of an area compiled for a simulated device: device, peak and limit in bytes; uses: of each tile instruction its tensor
-    instruction, pipe ("load", "simd", "store"), and the ranges of bytes it writes and reads."""
+    """What `check` says of one area of the last launch, which must be of a simulated device."""
 def races(program: int, area: int) -> list[dict[str, Any]]:
     """Pairs of tile instructions of an area that touch the same bytes with nothing to order them: kind, first, second (numbers of tile
     instructions), instructions (their tensor instructions), pipes, tiles_apart, bytes."""
 def plant_in_code(program: int, area: int, use: int, fault: str) -> None:
     """For tests: a fault in an area's code, at tile instruction `use`: deaf (it waits for nobody), short (it makes one element), stuck (it
-    stores every tile to the same place)."""
+    stores every tile to the same place), missing (it and what follows is not there), over (its result lies over another value that is
+    still read), alias (its result lies over part of its operand)."""
+def set_deterministic(enabled: bool) -> None:
+    """Whether faithful devices add partial sums in one fixed order (at first) or in another one at every launch."""
+def set_sum_orders(orders: int) -> None:
+    """How many orders of every sum over several parts simulated devices try, 0 at first."""
+def sum_spreads() -> list[dict[str, Any]]:
+    """What the orders tried gave since the last call: op, place, shape, dtype, parts, orders, elements, differing, worst (element), lowest,
+    highest."""
+def cast_path(source: int, target: int) -> tuple[int, ...]:
+    """The dtypes a cast goes to one after the other on a chip, the last the one that is wanted."""

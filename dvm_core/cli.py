@@ -57,6 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     dis.add_argument("--run", action="store_true", help="run FILE.py as a script first (default: import it)")
     dis.set_defaults(command=_dis)
 
+    check = commands.add_parser("check", help="check a script, or file.py:function, by the rules of a simulated NPU")
+    check.add_argument("what", metavar="FILE.py | FILE.py:FUNCTION")
+    check.add_argument("--device", default="npu-sim:910b", help="whose rules (default: npu-sim:910b)")
+    check.add_argument("--brief", action="store_true", help="without what lies where in the local memory")
+    check.add_argument("--run", action="store_true", help="FILE.py:FUNCTION: run FILE.py as a script first (default: import it)")
+    check.add_argument("args", nargs="*", help="FILE.py: arguments of the script (behind -- where they begin with -)")
+    check.set_defaults(command=_check)
+
     doctor = commands.add_parser("doctor", help="check the installation and say what to do")
     doctor.add_argument(
         "--ops", nargs="*", metavar="OP", help="check every op (or these) against float64 NumPy, in every mode, and against the frameworks"
@@ -146,6 +154,27 @@ def _dis(arguments: argparse.Namespace) -> int:
             print(f"// program {program.id} {program.name}: {level} level")
             print(program.text(level)[0])
     return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from .checks import Report, check
+    from .checks.run import chip, watch
+
+    path, _, name = arguments.what.rpartition(":") if not arguments.what.endswith(".py") else (arguments.what, "", "")
+    if not path.endswith(".py"):
+        raise ArgumentError(f"{arguments.what!r} is neither a script nor file.py:function")
+    if not Path(path).is_file():
+        raise ArgumentError(f"there is no file {path!r}")
+    if name:
+        found = check(_resolve(Path(path), name, arguments.run), device=arguments.device)
+    else:
+        serve_dvm()
+        sys.argv = [path, *arguments.args]
+        sys.path.insert(0, str(Path(path).resolve().parent))
+        found = Report(chip(arguments.device), path)
+        watch(found, lambda: runpy.run_path(path, run_name="__main__"))
+    print(found.text(maps=not arguments.brief), end="")
+    return 0 if found else 1
 
 
 def _dis_file(path: Path, arguments: argparse.Namespace) -> int:

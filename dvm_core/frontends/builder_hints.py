@@ -85,7 +85,8 @@ class Hints(Rules):
 
     @staticmethod
     def set_deterministic(enable: bool = True) -> None:
-        """Sums have one order here, with it or without."""
+        """Sums have one order, with it or without; on a faithful device without it another one at every launch, as on the chip."""
+        _core.set_deterministic(enable)
 
     @staticmethod
     def set_online_tuning(enable: bool = True) -> None:

@@ -82,7 +82,7 @@ class AreaRun {
     for (const HookCode& h : area_.hooks)
       if (!stats_ && h.kind == kHookStats && h.after < 0) stats_.reset(new Stats[area_.hooks.size() * static_cast<size_t>(run_.units)]);
     run_.stats = stats_.get();
-    if (area_.profile) coverage_ = std::make_unique<Coverage>(area_, run_.base);
+    if (area_.profile) coverage_ = std::make_unique<Coverage>(area_, *run_.io.code, run_.base);
     run_.coverage = coverage_.get();
     for (const Product& p : area_.products) prepare_product(run_, p);
     for (const Convolution& v : area_.convolutions) prepare_convolution(run_, v);

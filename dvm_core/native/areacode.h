@@ -110,6 +110,16 @@ struct HookCode {
 struct Profile;
 struct TileLayout;
 
+// A value in the UB of a simulated device: made by an instruction of the area (or before its tiles), read up to its last use.
+struct UbBuffer {
+  UbUse::Range bytes;
+  DType dtype = DType::kNone;
+  int32_t instr = -1;           // tensor instruction that makes it, or that it is loaded for
+  int32_t slot = -1;            // it is a copy of this slot
+  int32_t first = -1, last = -1; // tile instructions, indices into `uses`; first -1: made before the tiles
+  bool pinned = false;          // has its place to itself for the whole area
+};
+
 struct AreaCode {
   AreaKind kind = AreaKind::kVector;
   Geometry space;
@@ -134,6 +144,7 @@ struct AreaCode {
   int64_t ub_peak = 0;                          // without what a product packs for itself: that is not in a vector core's UB
   const Profile* profile = nullptr;             // simulated devices only
   std::vector<UbUse> uses;                      // of their instructions (words, not prologue)
+  std::vector<UbBuffer> buffers;
   int64_t tile_ns = 0;                          // what finding its tiles took
   double cost_ns = 0;                           // estimate, one thread
   int move = -1;                                // instruction of a move area

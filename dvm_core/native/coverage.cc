@@ -4,14 +4,18 @@
 
 namespace dvm {
 
-Coverage::Coverage(const AreaCode& area, void* const* base) {
-  for (size_t w = 0; area.words[w]; w += static_cast<size_t>(head_len(area.words[w]))) {
-    const uint64_t head = area.words[w];
-    if (head_id(head) != Tile::kStore && head_id(head) != Tile::kStoreView) continue;
-    const uint32_t slot = head_dst(head) & (kGlobal - 1);
-    const int64_t elements = head_span(head) == Span::kRow ? area.space.rows : area.space.rows * area.space.cols;
-    const auto bytes = static_cast<size_t>(elements * item_size(static_cast<DType>(head_dtype(head))));
-    results_.push_back({slot, area.instr[w], static_cast<const uint8_t*>(base[slot]), std::vector<uint8_t>(bytes, 0)});
+Coverage::Coverage(const AreaCode& area, const ProgramCode& code, void* const* base) {
+  std::vector<bool> whole(area.slots.size(), false);
+  for (const Join& j : area.joins) whole[static_cast<size_t>(j.result)] = true;
+  for (const uint64_t* w = area.code; *w; w += head_len(*w))
+    if ((head_dst(*w) & kGlobal) && head_id(*w) != Tile::kStore && head_id(*w) != Tile::kStoreView) whole[head_dst(*w) & (kGlobal - 1)] = true;
+  for (size_t s = 0; s < area.slots.size(); ++s) {
+    const GlobalSlot& slot = area.slots[s];
+    if (!slot.written || whole[s]) continue;
+    const int instr = code.instr_of(slot.value);
+    const Instr& in = code.instrs[static_cast<size_t>(instr)];
+    const auto bytes = static_cast<size_t>(in.shape.size() * item_size(in.dtype));
+    results_.push_back({static_cast<uint32_t>(s), instr, static_cast<const uint8_t*>(base[s]), std::vector<uint8_t>(bytes, 0)});
   }
 }
 

@@ -11,7 +11,7 @@ namespace dvm {
 class Coverage {
  public:
   // Results of the area that its tiles store; those a join or a product completes are written whole by construction.
-  Coverage(const AreaCode& area, void* const* base);
+  Coverage(const AreaCode& area, const ProgramCode& code, void* const* base);
 
   // rows runs of `bytes` bytes, `stride` apart, from `to` on, which belongs to global slot `slot`. Threads mark different bytes.
   void mark(uint32_t slot, const void* to, int64_t rows, int64_t bytes, int64_t stride);

@@ -178,6 +178,8 @@ std::string lowered_line(const TileOp& op, const std::vector<Register>& register
 
 }  // namespace
 
+std::string instruction_text(const AreaCode& area, const uint64_t* word) { return line_of(area, word); }
+
 std::string tiling_text(int area, const AreaCode& code) {
   const Geometry& g = code.space;
   return "area " + std::to_string(area) + ": rows=" + std::to_string(g.rows) + ", cols=" + std::to_string(g.cols) + ", tile=" + std::to_string(g.tile_rows) +

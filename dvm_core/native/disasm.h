@@ -10,6 +10,9 @@ namespace dvm {
 // One instruction a line, `; %<instruction index>` at its end.
 std::string disassemble(const AreaCode& area);
 
+// One of its lines: the instruction at `word`, without its pipes.
+std::string instruction_text(const AreaCode& area, const uint64_t* word);
+
 // Rows, columns, tiles and units of an area.
 std::string tiling_text(int area, const AreaCode& code);
 

@@ -373,9 +373,36 @@ UbUse::Range Encoder::bytes_of(int32_t reg) const {
   return {r.address, r.address + register_bytes(r, room_of(out_.space))};
 }
 
+void Encoder::list_buffers() {
+  std::vector<int32_t> buffer(registers_.size(), -1);
+  const auto made = [&](const TileOp& op, int32_t at) {
+    if (op.dst < 0 || registers_[op.dst].slot >= 0) return -1;
+    int32_t& b = buffer[static_cast<size_t>(op.dst)];
+    if (b >= 0) return b;
+    const Register& r = registers_[op.dst];
+    const bool copy = op.a >= 0 && registers_[op.a].slot >= 0 && (pipe_of(op.id) == Pipe::kLoad || op.id == Tile::kBroadcastY);
+    b = static_cast<int32_t>(out_.buffers.size());
+    out_.buffers.push_back({bytes_of(op.dst), r.dtype, op.instr, copy ? registers_[op.a].slot : -1, at, at, r.pinned || at < 0});
+    return b;
+  };
+  for (const TileOp& op : prologue_) made(op, -1);
+  for (size_t i = 0; i < ops_.size(); ++i) {
+    const TileOp& op = ops_[i];
+    UbUse& use = out_.uses[i];
+    const int32_t operands[3] = {op.a, op.b, op.c};
+    for (size_t k = 0; k < 3; ++k) {
+      if (operands[k] < 0) continue;
+      use.takes[k] = buffer[static_cast<size_t>(operands[k])];
+      if (use.takes[k] >= 0) out_.buffers[static_cast<size_t>(use.takes[k])].last = static_cast<int32_t>(i);
+    }
+    use.makes = made(op, static_cast<int32_t>(i));
+  }
+}
+
 void Encoder::order_pipes() {
   int32_t word = 0;
   for (const TileOp& op : ops_) out_.uses.push_back({pipe_of(op.id), op.instr, 0, bytes_of(op.dst), {bytes_of(op.a), bytes_of(op.b), bytes_of(op.c)}});
+  list_buffers();
   const std::vector<uint64_t> sync = dvm::order_pipes(out_.uses);
   for (size_t i = 0; i < ops_.size(); ++i) {
     ops_[i].sync = sync[i];

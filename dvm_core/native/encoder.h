@@ -66,6 +66,7 @@ class Encoder {
   const AreaCode* near(const TileRoom& room) const;
   void lay_out(const TileRoom& room);
   void pin_buffers();
+  void list_buffers();
   void order_pipes();
   UbUse::Range bytes_of(int32_t reg) const;
 

@@ -322,6 +322,13 @@ std::vector<std::pair<std::string, std::string>> Program::passes() {
   return std::move(log.passes);
 }
 
+std::shared_ptr<Segment> Program::compiled_for(const Profile& profile) {
+  const Unhooked u = unhooked_request();
+  CompileOptions options;
+  options.profile = &profile;
+  return compile(*u.code, u.request.begin, u.request.end, u.request.keep, {}, options);
+}
+
 std::vector<Hook> Program::hooks() {
   std::lock_guard lock(mutex_);
   return hooks_;

@@ -111,6 +111,8 @@ class Program {
   SegmentPtr unhooked();
   // What each pass made of it: compiled anew, for the same.
   std::vector<std::pair<std::string, std::string>> passes();
+  // Code for a device at the last shapes with no hooks, compiled anew; nothing runs.
+  std::shared_ptr<Segment> compiled_for(const Profile& profile);
 
   std::vector<Hook> hooks();
   bool hooked() const { return hooked_.load(std::memory_order_acquire); }

@@ -14,6 +14,7 @@
 #include "spent.h"
 #include "stack.h"
 #include "tile.h"
+#include "ubcheck.h"
 #include "workspace.h"
 
 namespace dvm {
@@ -102,7 +103,7 @@ AreaInfo describe(const Area& area, const AreaCode& code) {
 }
 
 // On a device with a UB of its own: tiles that give every core something to do and fit. Null if not even the smallest tile does.
-std::optional<AreaCode> encode_to_fit(const EncodeInput& input, int area) {
+std::optional<AreaCode> encode_to_fit(const EncodeInput& input, int area, std::vector<Overflow>* overflows) {
   constexpr int64_t kLeast = 512, kMost = 8192;
   if (!input.profile.simulated) return encode(input, area);
   const int64_t room = input.profile.ub_bytes - input.profile.ub_reserve;
@@ -118,14 +119,32 @@ std::optional<AreaCode> encode_to_fit(const EncodeInput& input, int area) {
       return encode(tried, area);
     }
     const int64_t tile = code.space.tile_rows * code.space.tile_cols;
-    if (tried.tile_elements <= 1 || code.move >= 0) return std::nullopt;
+    if (tried.tile_elements <= 1 || code.move >= 0) {
+      Overflow o{input.fusing.areas[static_cast<size_t>(area)].instrs, code.ub_peak, room, code.space.tile_rows, code.space.tile_cols, {}};
+      for (const int b : live_at(code, fullest(code))) o.held.push_back(code.buffers[static_cast<size_t>(b)]);
+      overflows->push_back(std::move(o));
+      return std::nullopt;
+    }
     tried.tile_elements = std::min(tried.tile_elements, tile) / 2;
   }
 }
 
-// compile() within limits. An area that does not fit the device's UB: null, and its index in the fusing's order in `too_large`.
+UserError does_not_fit(const ProgramCode& code, const Overflow& o, const std::string& device) {
+  const Instr& in = code.instrs[static_cast<size_t>(o.instrs[0])];
+  std::string held;
+  for (const UbBuffer& b : o.held)
+    held += (held.empty() ? ": " : ", ") + std::to_string(b.bytes.to - b.bytes.from) + " for " +
+            (b.slot >= 0              ? "an operand"
+             : b.instr == o.instrs[0] ? "the result"
+                                      : "a value on the way");
+  return UserError(std::string(op_name(in.op)) + " of " + type_text(in.dtype, in.shape) + " does not fit the local memory of " + device + ", " +
+                       std::to_string(o.room) + " bytes, in the smallest tile there is, which needs " + std::to_string(o.bytes) + held,
+                   in.place);
+}
+
+// compile() within limits. Null if an area does not fit the device's UB, which is then the last of the overflows.
 std::shared_ptr<Segment> compile_within(const ProgramCode& code, int begin, int end, const std::vector<uint8_t>& keep, const std::vector<HookSite>& hooks,
-                                        const CompileOptions& options, const FuseLimits& limits, std::vector<int>* too_large) {
+                                        const CompileOptions& options, const FuseLimits& limits, std::vector<Overflow>* overflows) {
   const Profile& profile = options.profile ? *options.profile : profile_at(0);
   const int inputs = static_cast<int>(code.inputs.size());
   std::vector<uint8_t> kept = keep, hooked(static_cast<size_t>(end), 0), stored(static_cast<size_t>(inputs + end), 0);
@@ -148,11 +167,8 @@ std::shared_ptr<Segment> compile_within(const ProgramCode& code, int begin, int 
     if (near->areas.size() == fusing.areas.size()) input.near.push_back(&near->areas);
   segment->areas.reserve(fusing.areas.size());
   for (int a = 0; a < static_cast<int>(fusing.areas.size()); ++a) {
-    std::optional<AreaCode> made = encode_to_fit(input, a);
-    if (!made) {
-      *too_large = fusing.areas[static_cast<size_t>(a)].instrs;
-      return nullptr;
-    }
+    std::optional<AreaCode> made = encode_to_fit(input, a, overflows);
+    if (!made) return nullptr;
     segment->areas.push_back(std::move(*made));
   }
   segment->stack_end = stack(segment->areas);
@@ -193,15 +209,15 @@ std::shared_ptr<Segment> compile(const ProgramCode& code, int begin, int end, co
   FuseLimits limits;
   limits.unfused = options.unfused;
   if (options.profile && options.profile->simulated) limits.longest_row = options.profile->longest_row;
-  std::vector<int> too_large;
+  std::vector<Overflow> overflows;
   for (;;) {
-    if (std::shared_ptr<Segment> made = compile_within(code, begin, end, keep, hooks, options, limits, &too_large)) return made;
-    const Instr& in = code.instrs[static_cast<size_t>(too_large.front())];
-    if (too_large.size() == 1)
-      throw UserError(std::string(op_name(in.op)) + " of " + type_text(in.dtype, in.shape) + " does not fit the local memory of " + options.profile->name +
-                          ", " + std::to_string(options.profile->ub_bytes - options.profile->ub_reserve) + " bytes, in the smallest tile there is",
-                      in.place);
-    limits.longest_area = too_large.size() / 2;
+    if (std::shared_ptr<Segment> made = compile_within(code, begin, end, keep, hooks, options, limits, &overflows)) {
+      made->overflows = std::move(overflows);
+      return made;
+    }
+    const Overflow& last = overflows.back();
+    if (last.instrs.size() == 1) throw does_not_fit(code, last, options.profile->name);
+    limits.longest_area = last.instrs.size() / 2;
   }
 }
 

@@ -14,8 +14,16 @@ struct Pace {
   double dispatch = 0;  // of one
 };
 
+// An area that did not fit a device's UB even in its smallest tile, and was cut: what it would have held at its fullest.
+struct Overflow {
+  std::vector<int> instrs;
+  int64_t bytes = 0, room = 0, tile_rows = 0, tile_cols = 0;
+  std::vector<UbBuffer> held;
+};
+
 struct Segment {
   SegmentView view;
+  std::vector<Overflow> overflows;
   std::vector<AreaCode> areas;
   std::shared_ptr<const CodePages> pages;  // near shapes share them
   std::vector<Pace> paces;  // by area

@@ -18,6 +18,7 @@ struct UbUse {
   int32_t instr = -1;   // tensor instruction
   int32_t word = -1;    // of its head in the area's code
   Range write, read[3];
+  int32_t makes = -1, takes[3] = {-1, -1, -1};  // the buffers these are, see AreaCode
   bool conflicts(const UbUse& later) const;
 };
 

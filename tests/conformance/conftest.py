@@ -13,6 +13,7 @@ DEVICES = (os.environ["DVM_DEVICE"],) if os.environ.get("DVM_DEVICE") else ("cpu
 def device(request):
     dvm.set_device(request.param)
     yield request.param
+    dvm.set_deterministic(True)
     dvm.set_device("cpu")
 
 

@@ -94,6 +94,7 @@ def test_manual_tiles_with_a_tail_give_the_same_bits(tiles):
     assert found[0].tobytes() == found[1].tobytes()
 
 
+@pytest.mark.usefixtures("strict")
 def test_determinism_is_no_switch():
     x, w = make((3001, 129), low=-1, high=1)
     found = []
