@@ -117,16 +117,21 @@ def stats() -> dict[str, Any]:
     `time_us` splits the VM's own time, in microseconds, into record, fuse, tile, encode, bind (finding program and segment, patching them,
     giving results their memory), dispatch (from kernel to kernel), kernels and waiting (for helpers, another launch, the GIL); `functions`
     has by name of captured function its launches, its instructions run and its own `time_us`. It is the launching thread's time; a stop is
-    nobody's. Recording and dispatch are sampled. A function's `shapes` are the sets of shapes it was launched with (4,096 at most are told
-    apart), `shape_changes` the launches whose shapes were not those of the one before.
+    nobody's. Recording and dispatch are sampled. A function's `shapes` are the sets of shapes it was launched with (4,096 at most are
+    told apart), `shape_changes` the launches whose shapes were not those of the one before.
+
+    `advice` says for each function whether it gains from the VM: `verdict` ("pays", "does not pay", "not enough data"), `why`, what to
+    `do`, `notes` and the `figures` behind them.
 
     The selector has ready code by shapes: `selector_hits`, `selector_misses`, of those `selector_clusters` that took the tile code of a
     near shape, `selector_segments` and `selector_bytes` it holds, `selector_evictions`. `compile_us` is of code made anew, `cluster_us` of
     those.
     """
-    from . import _core
+    from . import _core, advice
 
-    return _core.stats()
+    told = _core.stats()
+    told["advice"] = {name: found.told() for name, found in advice.of(told).items()}
+    return told
 
 
 def set_deterministic(enabled: bool = True) -> None:

@@ -38,6 +38,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--device", default="cpu", help="device of all launches (default: cpu)")
     run.add_argument("--stats", action="store_true", help="print at the end where the VM's own time went, by captured function")
     run.add_argument(
+        "--advise",
+        action="store_true",
+        help="print at the end for which captured functions the VM pays, and why; some calls are compared with the framework's own",
+    )
+    run.add_argument(
         "--warm", metavar="FILE", help="compile the shapes of the last run, kept in FILE, before they come; FILE is written anew at the end"
     )
     run.add_argument("script")
@@ -88,6 +93,10 @@ def _run(arguments: argparse.Namespace) -> int:
     serve_dvm()
     sys.argv = [arguments.script, *arguments.args]
     sys.path.insert(0, str(script.resolve().parent))
+    if arguments.advise:
+        from .frontends import sampling
+
+        sampling.on = True
     if arguments.warm:
         from . import warm
 
@@ -102,7 +111,17 @@ def _run(arguments: argparse.Namespace) -> int:
 
             told = stats()
             print(timetable.text(told), timetable.selector(told), sep="\n\n", file=sys.stderr)
+        if arguments.stats or arguments.advise:
+            _print_advice(arguments.stats)
     return 0
+
+
+def _print_advice(below: bool) -> None:
+    from . import _core, advice
+
+    found = advice.of(_core.stats())
+    if found:
+        print("\n" * below + advice.text(found), file=sys.stderr)
 
 
 def _save_shapes(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from .. import _core, devices, msbc
+from .. import _core, advice, devices, msbc
 from ..errors import ArgumentError
 from ..msbc import container as msbc_container
 from ..msbc import text as msbc_text
@@ -34,8 +34,9 @@ def described(program: Any) -> Answer:
 
 @command("programs")
 def programs(session: Session, arguments: Arguments) -> Answer:
-    """`selector`: the counters of the table that has ready code by shapes."""
-    return {"programs": [described(program) for program in _core.programs()], "selector": selector()}
+    """`selector`: the counters of the table that has ready code by shapes. `advice`: by function, whether it gains from the VM."""
+    told = {name: found.told() for name, found in advice.of(_core.stats()).items()}
+    return {"programs": [described(program) for program in _core.programs()], "selector": selector(), "advice": told}
 
 
 def selector() -> Answer:

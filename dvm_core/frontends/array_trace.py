@@ -10,7 +10,7 @@ import functools
 from typing import Any
 
 from .. import _core
-from . import guards, reloadable
+from . import guards, observed, reloadable
 from .array import Array
 from .notices import notice
 
@@ -42,11 +42,13 @@ class Trace:
         else:
             why = "it returns something else than arrays"
         if why:
+            observed.of(self.info.name).untraceable = why
             code = self.info.function.__code__
             notice(f"{self.info.name} runs in stream mode: {why}", path=code.co_filename, line=code.co_firstlineno, category="trace",
                    once=("trace", self.info.name, why))
         else:
             holds = functools.partial(_holds, self.read) if self.read else None
+            observed.of(self.info.name).traces += 1
             self.info.replays.add(self.args, found, isinstance(result, Array), holds)
         if handed:
             result = tuple(own.get(id(item), item) for item in result) if isinstance(result, tuple) else own[id(result)]

@@ -11,6 +11,7 @@ from mindspore import Tensor, ops
 from ..errors import UnsupportedError, where
 from . import mindspore_compat as compat
 from . import mindspore_select as select
+from . import observed
 from .emit import FLOATS
 from .lowering import LOWER, Unlowerable
 from .notices import notice
@@ -80,6 +81,7 @@ def run(c: Any, func: Any, name: str, args: tuple, call: tuple) -> Any:
     file, line = where(c.place)
     notice(f"{name} is run by MindSpore: no instruction of ours computes it here", path=file, line=line, category="fallback",
            once=("fallback", name, file, line))
+    observed.of(c.function).fallbacks[name] += 1
     c.flush()
     c.untraceable = f"MindSpore runs {name}"
     results = _execute(c, func, args, name)

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import ArgumentError, UnsupportedError, convert
-from . import capture, reloadable
+from . import capture, reloadable, sampling
 
 # "PIK" (Python inline kernel) is MindSpore's word for what "stream" is here.
 MODES = {"stream": "stream", "PIK": "stream", "graph": "graph"}
@@ -88,7 +88,7 @@ def _wrap(function: Callable[..., Any], mode: str, donate: tuple[int, ...]) -> C
         return _front_end(args, kwargs)(info, args, kwargs)
 
     call.__dvm__ = info  # type: ignore[attr-defined]
-    return call
+    return sampling.watch(info, call) if sampling.on else call
 
 
 Call = Callable[[CapturedFunction, tuple, dict], Any]

@@ -77,6 +77,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.place = 0
         self.primitive: Any = None  # of the legacy op being lowered; it holds attributes
         self.paused = False  # MindSpore runs what is dispatched
+        self.dispatched = 0  # ops so far
         self.failed = False  # a flush raised: nothing recorded since can be computed
         self.flushed = 0  # length of the tape at the last flush
         self._record = graph.op
@@ -95,6 +96,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         if lower is None and name in fallback.HOST:
             return func(*args)
         self.place = _core.user_place()
+        self.dispatched += 1
         if lower is None:
             return fallback.run(self, func, name, args, call)
         try:

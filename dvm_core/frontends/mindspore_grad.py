@@ -12,7 +12,7 @@ from mindspore import Tensor
 from .. import _core
 from ..errors import UnsupportedError, convert, where
 from . import capture as captures
-from . import grad, mindspore_hooks  # noqa: F401  hooks are installed
+from . import grad, mindspore_hooks, observed  # noqa: F401  hooks are installed
 from . import mindspore_compat as compat
 from .mindspore import MsCapture
 from .mindspore_views import Search
@@ -72,6 +72,11 @@ def run(function: Callable[..., Any], name: str, step: int, check: Check | None,
         capture.flush(backward.plan.saved if backward else ())
         if backward:
             _tell_of_lost(capture, backward, returned)
+    seen = observed.of(name)
+    seen.recordings += 1
+    seen.operations += capture.dispatched
+    seen.untraceable = seen.untraceable or capture.untraceable
+    seen.gradients = seen.gradients or backward is not None
     return tie(capture, backward, result, returned)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from mindspore import Tensor, nn
 
 from . import capture as captures
-from . import guards, mindspore_grad, reloadable
+from . import guards, mindspore_grad, observed, reloadable
 from . import mindspore_compat as compat
 from .mindspore import MsCapture
 from .mindspore_grad import Backward
@@ -198,6 +198,7 @@ class Traces:
                        line=info.function.__code__.co_firstlineno, category="trace", once=("trace", self.name, capture.untraceable))
             else:
                 found[0] = Trace(capture, arguments, result, backward)
+                observed.of(self.name).traces += 1
 
         result = mindspore_grad.run(info.function, self.name, step, check, args, kwargs, recorded, copies)
         variants = self.found.setdefault(key, [])
