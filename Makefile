@@ -14,7 +14,7 @@ NATIVE := CMakeLists.txt $(wildcard dvm_core/native/*)
 MODULES := $(shell find dvm_core adapter -name '*.py' 2>/dev/null | sort)
 TYPESCRIPT := $(shell find extension -name '*.ts' -o -name '*.mjs')
 
-.PHONY: help setup native test test-python test-devices test-protocol test-extension test-vscode sanitize demo bench vsix lint format screenshot fuzz clean
+.PHONY: help setup native test test-python test-devices test-protocol test-extension test-vscode sanitize demo bench vsix lint format screenshot goldens fuzz clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -107,6 +107,9 @@ format: setup $(STAMPS)/node ## put every file into its format
 screenshot: setup $(STAMPS)/vscode $(VSIX) ## the picture of README.md, media/screenshot.png
 	node tests/vscode/screenshot.mjs $(KIT) $(VSIX) build/screenshot.png
 	$(PY) -c "from PIL import Image; Image.open('build/screenshot.png').convert('RGB').quantize(200, dither=0).save('media/screenshot.png', optimize=True)"
+
+goldens: setup ## write the stored texts of tests (tile code by device, protocol logs) anew: look at the diff
+	DVM_GOLDEN=update $(PY) -m pytest $(WORKERS) tests/python/test_goldens.py tests/protocol/test_golden.py
 
 fuzz: setup ## longer random tests
 	HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest --timeout=0 $$(grep -l hypothesis tests/python/test_*.py)
