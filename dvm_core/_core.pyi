@@ -284,7 +284,7 @@ def selftest_kernel(level: str, table: str, op: int, dtype: int, *args: Any) -> 
 
 # ---- devices ------------------------------------------------------------------------------------------------------------------------
 def profiles() -> list[dict[str, Any]]:
-    """The devices: name, arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events,
+    """The devices: name, arch, simulated, faithful, elsewhere, ub_bytes, ub_reserve, vector_cores, cube_cores, events,
     memory_bytes."""
 def device() -> str:
     """The device later launches use."""

@@ -83,6 +83,6 @@ def status(session: Session, arguments: Arguments) -> Answer:
     stats = _core.stats()
     hits, misses = stats.get("selector_hits", 0), stats.get("selector_misses", 0)
     last = session.reloader.last
-    return {"device": devices.device(), "devices": list(devices.profiles()), "rank": session.rank, "programs": stats.get("programs", 0),
+    return {"device": devices.device(), "devices": devices.names(), "rank": session.rank, "programs": stats.get("programs", 0),
             "launches": stats.get("launches", 0), "selectorHitRate": hits / (hits + misses) if hits + misses else None,
             "compileUs": stats.get("compile_us"), "reload": last.message() if last else None, "step": session.step(), "stats": stats}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import time
 from typing import Any
@@ -16,11 +17,19 @@ _PATIENCE = 60.0  # seconds until captured calls that do not end are an error
 
 
 def profiles() -> dict[str, dict[str, Any]]:
-    """The devices by name: arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events, memory_bytes. Ascend NPUs are
-    among them once they are open."""
+    """The devices by name: arch, simulated, faithful, elsewhere (a library runs it, there is no tile code), ub_bytes, ub_reserve,
+    vector_cores, cube_cores, events, memory_bytes. Ascend NPUs are among them once they are open."""
     from .. import _core
 
     return {profile["name"]: profile for profile in _core.profiles()}
+
+
+def names() -> list[str]:
+    """What set_device may be asked for: the devices there are, and the first Ascend NPU where pyACL is installed."""
+    found = list(profiles())
+    if "ascend:0" not in found and importlib.util.find_spec("acl") is not None:
+        found.append("ascend:0")
+    return found
 
 
 def set_device(name: str) -> None:
@@ -86,9 +95,13 @@ class Device:
 
     @staticmethod
     def soc_name() -> str:
-        """The simulated chip ("910b", "950"); on the cpu the SIMD level the kernels run at."""
+        """The simulated chip ("910b", "950"), or the real one as CANN names it; on the cpu the SIMD level the kernels run at."""
         from .. import _core
 
+        if device().startswith("ascend:"):
+            from . import pyacl
+
+            return pyacl.soc_name(pyacl.load())
         return device().split(":")[1] if ":" in device() else _core.simd_level()
 
 

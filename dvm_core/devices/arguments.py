@@ -142,7 +142,9 @@ def _even_pads(d: Descriptor) -> bool:
         out, taps = _tensor(d, 1).shape[2:], d.shape[2:]
     elif d.op == "MAX_POOL2D_GRAD":
         out = _tensor(d, 1).shape[2:]
-    elif d.op == "AVG_POOL2D" and d.attrs[4:6] != d.attrs[6:8]:
+    elif d.op == "AVG_POOL2D_GRAD":
+        image, out = out, image
+    if d.op.startswith("AVG") and d.attrs[4:6] != d.attrs[6:8]:
         return False
     stride, before, dilation = _window(d)
     return all(

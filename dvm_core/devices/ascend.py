@@ -18,6 +18,7 @@ import numpy as np
 from .. import _core
 from ..dtypes import BY_CODE, DataType
 from ..errors import DeviceError, ShapeError, UnsupportedError, where
+from ..philox import random
 from . import aclnn, pyacl
 from .arguments import Argument, View
 from .descriptors import Descriptor, describe_instruction
@@ -244,6 +245,9 @@ class Ascend:
             size = math.prod(extra.shape)
             names[extra.name] = (launch.passing(size * extra.dtype.itemsize), size)
         for call in template.calls:
+            if call.name in _HOST:
+                self._copy_in(launch, names[call.arguments[0].value.base][0], _HOST[call.name](d))
+                continue
             with self.libraries.arguments() as arguments:
                 values = [self._argument(launch, item, d, names, arguments, argument) for argument in call.arguments]
                 aclnn.call(self.libraries, call.name, values, launch.passing, self.stream)
@@ -294,6 +298,12 @@ class Ascend:
             address = launch.passing(index.nbytes)
             self._copy_in(launch, address, np.where(index < 0, index + index.dtype.type(extent), index))
         return address, size
+
+
+# What the host makes, by name: of a descriptor.
+_HOST: dict[str, Callable[[Descriptor], np.ndarray]] = {
+    "host.random": lambda d: random(int(d.imms[0]), int(d.imms[1]), d.shape, d.dtype.name),
+}
 
 
 def _plan(inputs: int, instructions: list[Any], read: dict[int, Any]) -> list[tuple[int, Any, Descriptor, Template, list[int]]]:
@@ -366,7 +376,8 @@ def open_device(name: str) -> None:
     if device is None:
         _State.devices[number] = Ascend(number)
     if number not in _State.added:
-        _core.add_device(f"ascend:{number}", "Ascend", lambda *launch: _State.devices[number].run(*launch))
+        arch = pyacl.arch(_State.devices[number].calls.acl)
+        _core.add_device(f"ascend:{number}", arch, lambda *launch: _State.devices[number].run(*launch))
         _State.added.add(number)
 
 

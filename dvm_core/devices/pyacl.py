@@ -114,9 +114,24 @@ class Calls:
         return given[-1], given[0] if len(given) == 2 else given[:-1]
 
 
+# how CANN's names of chips begin -> DVM's name of the architecture
+_ARCHS = {"Ascend910B": "AscendC220", "Ascend910_93": "AscendC220", "Ascend910_95": "AscendC310", "Ascend950": "AscendC310"}
+
+
+def soc_name(acl: Any) -> str:
+    """The chip as CANN names it ("Ascend910B3"), "" if it does not say."""
+    return str(acl.get_soc_name() or "") if hasattr(acl, "get_soc_name") else ""
+
+
+def arch(acl: Any) -> str:
+    """DVM's name of the chip's architecture; "Ascend" for chips DVM does not know."""
+    name = soc_name(acl)
+    return next((found for start, found in _ARCHS.items() if name.startswith(start)), "Ascend")
+
+
 def found() -> str:
     """For `dvm doctor`: what there is of pyACL and devices, in words. Raises DeviceError if there is none."""
     acl = load()
     count = Calls(acl)("rt.get_device_count")
-    chip = f", {acl.get_soc_name()}" if hasattr(acl, "get_soc_name") else ""
+    chip = f", {soc_name(acl)}" if soc_name(acl) else ""
     return f"pyACL at {getattr(acl, '__file__', None) or 'an unknown place'}, {count} devices{chip}"

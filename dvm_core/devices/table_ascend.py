@@ -1,6 +1,8 @@
 """How each op is called on Ascend: the aclnn functions of CANN's operator libraries, two phases each (`...GetWorkspaceSize`, then the
 function itself), with their arguments in order. What a word stands for is in `arguments`.
 
+What starts with `host.` is made on the host and copied in: it reads no tensor.
+
 Names, order and types of arguments, dtypes and limits: the vendor's public documentation of each function (gitcode.com/cann, repositories
 ops-math and ops-nn, docs/aclnn*.md; hiascend.com, "aolapi"), for Atlas A2 (910B). Nothing here was ever run on hardware.
 """
@@ -139,8 +141,9 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
                    note="float32 sums in the cube unit's own order"),
     "CONV2D": _one(FLOATS, "aclnnConvolution a:planes b:planes none strides pads dilations false zeros groups r:planes keep_dtype",
                    when="no_gap even_pads"),
-    "CONV2D_WEIGHT": _one(FLOATS, "aclnnConvolutionBackward b:planes a:planes r:planes no_ints strides pads dilations false zeros "
-                          "groups_int weight_only keep_dtype none r:planes none", when="no_gap even_pads"),
+    "CONV2D_WEIGHT": _one(FLOATS, "aclnnInplaceZero v", "aclnnConvolutionBackward b:planes a:planes v:planes no_ints strides pads "
+                          "dilations false zeros groups_int weight_only keep_dtype none r:planes none", when="no_gap even_pads",
+                          temporaries=("v r r",)),  # the weight: its shape counts alone
     "MAX_POOL2D": _one("f32", "aclnnMaxPool2dWithIndices a:planes taps strides pads dilations false r:planes i:planes",
                        when="one_operand even_pads small_pads no_dilation", temporaries=("i i32 r",),
                        note="NaN and -Inf are not supported"),
@@ -150,7 +153,9 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
                             note="NaN and -Inf are not supported; sums in no fixed order"),
     "AVG_POOL2D": _one(FLOATS, "aclnnAvgPool2d a:planes taps strides pads false count_padding divisor keep_dtype r:planes",
                        when="even_pads small_pads"),
-    "AVG_POOL2D_GRAD": "the vendor's gradient also reads the pool's operand, which the instruction has not",
+    "AVG_POOL2D_GRAD": _one(FLOATS, "aclnnInplaceZero v", "aclnnAvgPool2dBackward a:planes v:planes taps strides pads false count_padding "
+                            "divisor keep_dtype r:planes", when="even_pads small_pads",
+                            temporaries=("v r r",)),  # of the pool's operand only the shape counts
     "RESHAPE": _one(ALL, "aclnnInplaceCopy r a:reshaped"),
     "TRANSPOSE": _one(ALL, "aclnnInplaceCopy r a:permuted"),
     "SLICE": (*_one(ALL, "aclnnInplaceCopy r a:sliced", when="forward_steps"), *_one(ALL, "aclnnFlip a:sliced backward_axes r")),
@@ -177,5 +182,6 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
     "SORT": _one(NUMBERS, "aclnnSort a true axis descending r i", temporaries=("i i64 a",)),
     "ARGSORT": _one(NUMBERS, "aclnnSort a true axis descending v i", "aclnnCast i dtype r", temporaries=_INDICES),
     "TOPK": _one(NUMBERS, "aclnnSort a true axis descending v i", "aclnnCast i:first dtype r", temporaries=_INDICES),
-    "RANDOM": "the numbers are defined by seed, offset and element number (docs/bytecode.md); aclnn's generators make others",
+    # aclnn's generators make other numbers
+    "RANDOM": _one("f32 f64 i32 i64", "host.random r"),
 }  # fmt: skip

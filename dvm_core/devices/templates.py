@@ -112,7 +112,7 @@ def _variant(d: Descriptor, row: Variant) -> Binding:
             lines = (short,)
         else:  # a tensor of one element stands for the immediate
             name = "ab"[not left]
-            extra += (Temporary(name, d.operand_dtype, (1,)),)
+            extra += (Temporary(name, d.operand_dtype, (1,) if d.shape else ()),)
             lines = (f"aclnnInplaceFillScalar {name} $", *lines)
     calls = []
     for line in lines:
@@ -164,7 +164,12 @@ def back_end(device: str) -> BackEnd | None:
     return BACK_ENDS.get(device.partition(":")[0])
 
 
-@functools.lru_cache(maxsize=4096)
 def bind(d: Descriptor, name: str) -> Binding:
     """What runs the instruction on that back end. Total: every descriptor has a template or a reason."""
+    return _bind(d, name, repr(d.imms))
+
+
+@functools.lru_cache(maxsize=4096)
+def _bind(d: Descriptor, name: str, imms: str) -> Binding:
+    # imms: 0.0 and -0.0 are equal, and are not the same
     return BACK_ENDS[name].bind(d)

@@ -26,6 +26,7 @@ nb::list profiles() {
     d["arch"] = p.arch;
     d["simulated"] = p.simulated;
     d["faithful"] = p.faithful;
+    d["elsewhere"] = p.elsewhere != nullptr;
     d["ub_bytes"] = p.ub_bytes;
     d["ub_reserve"] = p.ub_reserve;
     d["vector_cores"] = p.vector_cores;
@@ -116,7 +117,8 @@ void forget_devices() {
 }
 
 void bind_device(nb::module_& m) {
-  m.def("profiles", &profiles, "The devices: name, arch, simulated, faithful, ub_bytes, ub_reserve, vector_cores, cube_cores, events, memory_bytes.");
+  m.def("profiles", &profiles,
+        "The devices: name, arch, simulated, faithful, elsewhere, ub_bytes, ub_reserve, vector_cores, cube_cores, events, memory_bytes.");
   m.def("device", [] { return current_profile().name; }, "The device later launches use.");
   m.def("set_device", &switch_device, "name"_a, "wait_ms"_a = 5000,
         "Chooses the device of later launches and moves the buffers of arrays there. Returns how many `buffers` and `bytes`, or None if captured "

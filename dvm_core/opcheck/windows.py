@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..philox import random
+
 if TYPE_CHECKING:
     from .cases import Case
 
@@ -100,26 +102,7 @@ def _avg_pool_grad(c: Case, g: np.ndarray) -> np.ndarray:
 
 
 def _random(c: Case) -> np.ndarray:
-    # Philox 4x32-10: counter (number, offset), key seed.
-    seed, offset = int(c.imms[0]), int(c.imms[1])
-    n = int(np.prod(c.shape or ()))
-    number = np.arange(2 * n // 4 + 1, dtype=np.uint64)
-    low = np.uint64(0xFFFFFFFF)
-    w = [number & low, number >> np.uint64(32), np.full_like(number, offset & 0xFFFFFFFF), np.full_like(number, offset >> 32)]
-    key = [seed & 0xFFFFFFFF, seed >> 32]
-    for _ in range(10):
-        p, q = w[0] * np.uint64(0xD2511F53), w[2] * np.uint64(0xCD9E8D57)
-        w = [(q >> np.uint64(32)) ^ w[1] ^ np.uint64(key[0]), q & low, (p >> np.uint64(32)) ^ w[3] ^ np.uint64(key[1]), p & low]
-        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    words = np.stack(w, 1).astype(np.uint32).reshape(-1)
-    pairs = words[: 2 * n].view(np.uint64)
-    drawn = {
-        "float32": lambda: (words[:n] >> np.uint32(8)) * 2.0**-24,
-        "float64": lambda: (pairs >> np.uint64(11)) * 2.0**-53,
-        "int32": lambda: words[:n].view(np.int32),
-        "int64": lambda: pairs.view(np.int64),
-    }[c.dtype]()
-    return drawn.reshape(c.shape)
+    return random(int(c.imms[0]), int(c.imms[1]), c.shape or (), c.dtype)
 
 
 WINDOWS: dict[str, Callable[..., np.ndarray]] = {

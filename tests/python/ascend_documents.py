@@ -87,6 +87,7 @@ aclnnConvolutionBackward              T T T I? I I I b I i B c O? O? O?
 aclnnMaxPool2dWithIndices             T I I I I b O O
 aclnnMaxPool2dWithIndicesBackward     T T T I I I I b O
 aclnnAvgPool2d                        T I I I b b q c O
+aclnnAvgPool2dBackward                T T I I I b b q c O
 aclnnCat                              L q O
 aclnnFlip                             T I O
 aclnnInplaceZero                      R

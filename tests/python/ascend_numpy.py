@@ -89,10 +89,16 @@ def _avg_pool(shapes, x, taps, stride, pads, ceil, count_padding, divisor, cube)
     return WINDOWS["AVG_POOL2D"](SimpleNamespace(attrs=attrs, shape=shapes[0]), x)
 
 
+def _avg_pool_backward(shapes, error, x, taps, stride, pads, ceil, count_padding, divisor, cube):
+    attrs = (*taps, *stride, *pads, *pads, int(count_padding), divisor)
+    return WINDOWS["AVG_POOL2D_GRAD"](SimpleNamespace(attrs=attrs, shape=shapes[0]), error)
+
+
 # These are told the shapes of what they write first.
 WINDOWED = {
     "Convolution": _convolution, "ConvolutionBackward": _convolution_backward, "MaxPool2dWithIndices": _max_pool,
     "MaxPool2dWithIndicesBackward": _max_pool_backward, "AvgPool2d": _avg_pool,
+    "AvgPool2dBackward": _avg_pool_backward,
 }  # fmt: skip
 NUMPY = {
     "Add": lambda a, b, alpha: a + alpha * b, "Adds": lambda a, s, alpha: a + alpha * s, "Sub": lambda a, b, alpha: a - alpha * b,

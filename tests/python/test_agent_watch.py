@@ -273,8 +273,8 @@ def test_status(adapter, model):
     assert set(told["stats"]["time_us"]) >= {"record", "kernels"} and told["stats"]["functions"]
     assert told["programs"] >= 1 and told["launches"] >= 2 and 0 < told["selectorHitRate"] <= 1 and told["step"] >= 2
     assert adapter.request("device", device="cpu") == {"device": "cpu", "switched": False, "retiled": 0}
-    with pytest.raises(Refused, match="a real Ascend NPU, which this version does not run on; available: 'cpu'"):
-        adapter.request("device", device="ascend:0")
+    with pytest.raises(Refused, match="a GPU, which this version does not run on; available: 'cpu'"):
+        adapter.request("device", device="cuda:0")
 
 
 def test_a_switch_of_devices_is_in_force_at_the_next_launch(adapter, model):
