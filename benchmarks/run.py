@@ -25,10 +25,11 @@ import digits
 import networks
 import ops
 import products
+import selector
 import vectors
 from rich.console import Console
 from rich.table import Table
-from timing import Row, Sweep, show
+from timing import Row, Share, Sweep, show
 
 import dvm_core as dvm
 
@@ -42,7 +43,7 @@ def line(sweep: Sweep) -> tuple[str, str, str, str]:
     return f"{sweep.name}, {best.shapes} shapes", f"{best.geomean:.2f} ×", f"won {best.won:.0%}, {worst}   {told}", sweep.aim
 
 
-def report(rows: list[Row], sweeps: list[Sweep], compile_us: dict[str, float]) -> Table:
+def report(rows: list[Row], sweeps: list[Sweep], shares: list[Share], compile_us: dict[str, float]) -> Table:
     table = Table(title="medians per call; × = how many times faster than that peer ours is", title_justify="left")
     table.add_column("row")
     table.add_column("ours", justify="right")
@@ -53,6 +54,9 @@ def report(rows: list[Row], sweeps: list[Sweep], compile_us: dict[str, float]) -
         table.add_row(row.name, show(row.times[row.ours]), peers, row.aim)
     for sweep in sweeps:
         table.add_row(*line(sweep))
+    for share in shares:
+        ours, *others = (f"{what} {part:.1%}" for what, part in share.shares.items())
+        table.add_row(share.name, ours, "   ".join(others), share.aim)
     slowest = f"p99 {compile_us['p99']:.0f} µs   max {compile_us['max']:.0f} µs"
     table.add_row("compile time per program", f"p50 {compile_us['p50']:.0f} µs", slowest, "")
     return table
@@ -62,24 +66,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few seconds in all: to see that it runs, not to judge by")
     parser.add_argument("--only", default="", metavar="TEXT",
-                        help="only groups whose name has TEXT: calls, vectors, products, attention, networks, decoder, step, ops, attached")
+                        help="only groups whose name has TEXT: calls, vectors, products, attention, networks, decoder, selector, step, "
+                             "ops, attached")
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     options = parser.parse_args()
     seconds = 0.5 if options.quick else 5.0
     options.out.parent.mkdir(parents=True, exist_ok=True)
     console = Console(width=None if sys.stdout.isatty() else 150)
-    groups: dict[str, Callable[[], Iterable[Row | Sweep]]] = {
+    groups: dict[str, Callable[[], Iterable[Row | Sweep | Share]]] = {
         "calls": lambda: calls.measured(seconds / 5, options.quick),
         "vectors": lambda: vectors.sweeps(options.quick),
         "products": lambda: products.sweeps(options.quick),
         "attention": lambda: attention.sweeps(options.quick),
         "networks": lambda: networks.sweeps(options.quick),
         "decoder": lambda: decoder.rows(1 if options.quick else 3),
+        "selector": lambda: selector.measured(options.quick),
         "step": lambda: digits.training_step(seconds * 2),
         "ops": lambda: ops.rows(seconds),
         "attached": lambda: digits.attached(seconds, options.out.parent.resolve(), pairs=1 if options.quick else 5),
     }
-    measured: list[Row | Sweep] = []
+    measured: list[Row | Sweep | Share] = []
     for name, group in groups.items():
         if options.only in name:
             with console.status(f"measuring: {name}"):
@@ -87,11 +93,14 @@ def main() -> int:
     rows = [row for row in measured if isinstance(row, Row)]
     sweeps = [row for row in measured if isinstance(row, Sweep)]
     compile_us = digits.compile_time()
-    console.print(report(rows, sweeps, compile_us))
+    shares = [row for row in measured if isinstance(row, Share)]
+    console.print(report(rows, sweeps, shares, compile_us))
     machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "simd": dvm.stats().get("simd")}
     told = [{"name": r.name, "seconds": r.times, "ratios": {p: r.ratio(p) for p in r.times if p != r.ours}, "aim": r.aim} for r in rows]
     over = [{"name": s.name, "best": asdict(s.against()), "cells": {c.name: c.times for c in s.cells}, "aim": s.aim} for s in sweeps]
-    options.out.write_text(json.dumps({"machine": machine, "rows": told, "sweeps": over, "compile_us": compile_us}, indent=1) + "\n")
+    counted = [asdict(share) for share in shares]
+    results = {"machine": machine, "rows": told, "sweeps": over, "shares": counted, "compile_us": compile_us}
+    options.out.write_text(json.dumps(results, indent=1) + "\n")
     console.print(f"written to {options.out}")
     return 0
 

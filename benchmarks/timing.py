@@ -24,6 +24,15 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Share:
+    """A line of the table that is no time: `shares` of 1 by what they are of; the first is the one judged."""
+
+    name: str
+    shares: dict[str, float]
+    aim: str = ""
+
+
+@dataclass(frozen=True)
 class Summary:
     """Ratios over many shapes in one line. `won`: share of shapes where ours is as fast; `worst`: the lowest ratio, at `worst_at`."""
 
