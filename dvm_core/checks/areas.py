@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import _core
+from ..devices import chips
 from ..dtypes import TABLE
 from ..dtypes import find as dtype_of_name
 from .names import Names
@@ -76,6 +77,21 @@ def casts_of(program: int, instructions: Any, names: Names, dtype_of: Any) -> It
             path = [_BY_CODE[code] for code in _core.cast_path(source, item.dtype)]
             text = f"{names.tensor(item.index)} from {_BY_CODE[source]} to {path[-1]} goes by {', '.join(path[:-1])} on the chip: {lost}"
             yield Finding("cast", text, (names.place(item.index),), program)
+
+
+def lacking_of(program: int, arch: str, instructions: Any, names: Names, dtype_of: Any) -> Iterator[Finding]:
+    """What of a captured program DVM has no instruction for on a chip, op by op: there the vendor's own operators would run it."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for item in instructions:
+        tensors = [operand for operand in item.operands if operand >= 0]
+        code = dtype_of(tensors[1 if item.name == "SELECT" and len(tensors) > 1 else 0]) if tensors else item.dtype
+        missing = next((_BY_CODE[c] for c in (code, item.dtype) if _BY_CODE[c] not in chips.DTYPES), _BY_CODE[code])
+        if missing != _BY_CODE[code] or not chips.has_instruction(arch, item.name, missing):
+            found.setdefault((item.name, missing), []).append(item.index)
+    for (op, dtype), where in found.items():
+        more = f", {len(where)} times" if len(where) > 1 else ""
+        text = f"{op} of {dtype}{more}: DVM has none for it on {arch}; on the chip the vendor's operator runs it"
+        yield Finding("lacks", text, tuple(names.place(i) for i in where), program)
 
 
 _SMALL = "what is below 3e-8 becomes False; compare with 0 (not_equal) to keep it"

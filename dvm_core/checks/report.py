@@ -17,9 +17,10 @@ KINDS = {
     "failed": "failed",
     "cut": "does not fit",
     "cast": "cast",
+    "lacks": "no instruction",
     "order": "order of a sum",
 }
-NOTES = ("cut", "cast", "order")  # worth knowing, not wrong
+NOTES = ("cut", "cast", "lacks", "order")  # worth knowing, not wrong
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core, devices
 from ..errors import ArgumentError, Error, convert, where
-from .areas import casts_of, cut_of, findings_of, order_of
+from .areas import casts_of, cut_of, findings_of, lacking_of, order_of
 from .names import Names
 from .report import AreaReport, Finding, Report
 
@@ -73,7 +73,7 @@ def watch(report: Report, call: Callable[[], Any]) -> None:
 
 def examine(report: Report, program: Any, device: str) -> None:
     """Adds a program to a report: its code for a device, or ("") that of its last launch."""
-    names, chip = Names(program), device or report.device
+    names, chip_name = Names(program), device or report.device
     try:
         facts = _core.check(program.id, device)
     except _core.Error as raised:
@@ -85,11 +85,12 @@ def examine(report: Report, program: Any, device: str) -> None:
         report.areas.append(AreaReport(program.id, number, area, names))
         report.findings += findings_of(program.id, number, area, names)
     if report.areas and report.areas[-1].program == program.id:
-        report.areas[-1].elsewhere = list(_elsewhere(program, facts, chip))
+        report.areas[-1].elsewhere = list(_elsewhere(program, facts, chip_name))
     if facts["overflows"]:  # the first is the whole of it, later ones are its halves
         report.findings.append(cut_of(program.id, facts["overflows"][0], len(facts["areas"]), names))
     dtypes = [dtype for _, dtype in program.input_shapes] + [item.dtype for item in program.instructions]
     report.findings += casts_of(program.id, program.instructions, names, dtypes.__getitem__)
+    report.findings += lacking_of(program.id, devices.profiles()[chip_name]["arch"], program.instructions, names, dtypes.__getitem__)
 
 
 def kernel_findings(target: Any, device: str) -> list[Finding]:

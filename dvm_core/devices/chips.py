@@ -55,6 +55,26 @@ TABLE = (
 BY_OP = {op: group for group in TABLE for op in group.ops.split()}
 
 
+# The same ops as tensor instructions; moves, views and what makes elements of any dtype are in _FREE.
+_OPCODES = {
+    "SQRT": "Sqrt", "LOG": "Log", "EXP": "Exp", "DIV": "Div", "ROUND": "Round", "FLOOR": "Floor", "CEIL": "Ceil", "TRUNC": "Trunc",
+    "POW": "Power", "IS_FINITE": "IsFinite", "ABS": "Abs", "MUL": "Mul", "MAXIMUM": "Maximum", "MINIMUM": "Minimum", "ADD": "Add",
+    "SUB": "Sub", "EQUAL": "Equal", "NOT_EQUAL": "NotEqual", "GREATER": "Greater", "GREATER_EQUAL": "GreaterEqual", "LESS": "Less",
+    "LESS_EQUAL": "LessEqual", "SELECT": "Select", "LOGICAL_AND": "LogicalAnd", "LOGICAL_OR": "LogicalOr", "LOGICAL_NOT": "LogicalNot",
+    "SUM": "sum", "MAX": "max", "MIN": "min", "MATMUL": "MatMul", "ONE_HOT": "OneHot", "GATHER": "GatherLoad",
+    "GATHER_ELEMENTS": "GatherLoad",
+}  # fmt: skip
+# Rewritten by DVM when the graph is built, into ops that are there: -x is x * -1, 1 / x a division
+_REWRITTEN = {"NEG": "Mul", "RECIPROCAL": "Div", "RSQRT": "Div", "MEAN": "sum"}
+_FREE = ("COPY", "CAST", "RESHAPE", "TRANSPOSE", "SLICE", "BROADCAST", "CONCAT", "FULL", "PAD")
+
+
+def has_instruction(arch: str, opcode: str, dtype: str) -> bool:
+    """Whether DVM computes a tensor instruction (`dvm dis`) on operands of that dtype on a chip."""
+    op = _OPCODES.get(opcode) or _REWRITTEN.get(opcode)
+    return has(arch, op, dtype) if op else opcode in _FREE and dtype in DTYPES
+
+
 def has(arch: str, op: str, dtype: str) -> bool:
     """Whether a chip computes the op in that dtype. Ops that are not in the table move or make elements of any dtype it has."""
     if dtype not in DTYPES:

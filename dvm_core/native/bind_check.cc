@@ -131,9 +131,8 @@ nb::dict area_check(const AreaCode& area, const AreaInfo& info) {
   return d;
 }
 
-nb::dict segment_check(const Segment& segment, nb::list areas) {
+void segment_check(const Segment& segment, nb::list areas, nb::list overflows) {
   for (size_t a = 0; a < segment.areas.size(); ++a) areas.append(area_check(segment.areas[a], segment.view.areas[a]));
-  nb::list overflows;
   for (const Overflow& o : segment.overflows) {
     nb::list held;
     for (const UbBuffer& b : o.held) held.append(buffer_of(nullptr, b));
@@ -145,18 +144,17 @@ nb::dict segment_check(const Segment& segment, nb::list areas) {
     d["held"] = held;
     overflows.append(d);
   }
-  nb::dict d;
-  d["areas"] = areas;
-  d["overflows"] = overflows;
-  return d;
 }
 
 // Of the last launch, or compiled for another device.
 nb::dict check(Program& p, const std::string& device) {
-  nb::list areas;
-  if (!device.empty()) return segment_check(*p.compiled_for(find_profile(device)), areas);
+  nb::list areas, overflows;
+  if (!device.empty()) segment_check(*p.compiled_for(find_profile(device)), areas, overflows);
+  else
+    for (const SegmentPtr& s : p.last().segments) segment_check(*s->segment, areas, overflows);
   nb::dict d;
-  for (const SegmentPtr& s : p.last().segments) d = segment_check(*s->segment, areas);
+  d["areas"] = areas;
+  d["overflows"] = overflows;
   return d;
 }
 

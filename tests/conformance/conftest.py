@@ -1,10 +1,11 @@
-"""Every case runs on the cpu and on both simulated NPUs; DVM_DEVICE=npu-sim:910b:faithful runs them on that device alone."""
+"""Every case runs on the cpu and on both simulated NPUs, whose code is checked; DVM_DEVICE=npu-sim:910b:faithful: on that device alone."""
 
 import os
 
 import pytest
 
 import dvm_core as dvm
+from dvm_core import _core
 
 DEVICES = (os.environ["DVM_DEVICE"],) if os.environ.get("DVM_DEVICE") else ("cpu", "npu-sim:910b", "npu-sim:950")
 
@@ -12,9 +13,16 @@ DEVICES = (os.environ["DVM_DEVICE"],) if os.environ.get("DVM_DEVICE") else ("cpu
 @pytest.fixture(autouse=True, params=DEVICES)
 def device(request):
     dvm.set_device(request.param)
+    before = {program.id: program.launches for program in _core.programs()}
     yield request.param
     dvm.set_deterministic(True)
     dvm.set_device("cpu")
+    if request.param.startswith("npu-sim"):
+        for program in _core.programs():
+            if program.launches != before.get(program.id, 0):
+                for area in _core.check(program.id)["areas"]:  # the code that ran
+                    wrong = {kind: area[kind] for kind in ("races", "overwrites", "aliases", "unstored") if area[kind]}
+                    assert not wrong, f"{wrong} in program {program.id} on {area['device']}"
 
 
 @pytest.fixture

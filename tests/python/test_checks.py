@@ -269,6 +269,18 @@ def test_captured_functions_programs_and_numbers():
         dvm.check(step, device="cpu")
 
 
+def test_what_a_captured_program_has_no_instruction_for_on_the_chip():
+    @dvm.jit
+    def step(a, b):
+        h = (a @ b).tanh()  # tanh
+        return (h * h.tanh()).max(axis=1)
+
+    x = dvm.tensor(arange(30, 31) / 900)
+    lacks = {item.text.partition(":")[0]: item for item in dvm.check(step, x, x.transpose(1, 0)).notes if item.kind == "lacks"}
+    assert lacks.keys() == {"MATMUL of float32", "TANH of float32, 2 times"}
+    assert lacks["MATMUL of float32"].places == ((HERE, line_of("# tanh")),)
+
+
 def test_kernel_objects_and_kernels_of_any_shape():
     with pytest.raises(dvm.ArgumentError, match=r"chain takes any shape.*check\(kernel, \*arrays\)"):
         dvm.check(dvm.kernel(chain))
