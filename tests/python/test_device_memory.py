@@ -158,11 +158,10 @@ def test_memory_is_given_back_and_addresses_are_not_given_out_again_at_once():
     for _ in range(50):
         made, (address,) = addresses_of_new(lambda: dvm.jit(lambda a: a + 1)(x))
         seen.add(address)
-        assert _core.device_memory(NPU)["used"] >= used + 40000
+        assert used + 40_000 <= _core.device_memory(NPU)["used"] <= used + 120_000
         del made
     assert len(seen) == 50
-    assert _core.device_memory(NPU)["used"] == used
-    assert _core.device_memory(NPU)["peak"] < used + 10 * 40000
+    assert _core.device_memory(NPU)["used"] == used <= _core.device_memory(NPU)["peak"] < _core.device_memory(NPU)["limit"]
 
 
 def test_a_device_without_room_says_how_much_is_in_use():
