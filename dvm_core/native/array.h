@@ -59,8 +59,6 @@ Recorder& recorder_at(nb::handle h);
 // Where the calling thread records: the graph of its active capture, or one of its own.
 nb::object current_recorder();
 void set_active_capture(PyObject* capture);  // null: none
-// A captured call, or the replay of one: a switch of devices waits for its end, and it for the end of a switch.
-void begin_step();
 PyObject* active_capture();
 void set_flush_of_capture(nb::handle flush_capture);  // Python's flush(capture)
 

@@ -1,5 +1,4 @@
 // Devices: which there are, which is in use, their memory and copies, and those that Python adds.
-#include <optional>
 #include <utility>
 
 #include "array.h"
@@ -69,12 +68,8 @@ nb::object switch_device(const std::string& name, int64_t milliseconds) {
   const Profile& to = find_profile(name);
   DeviceMove move(to);
   if (&to != &current_profile()) {
-    std::optional<BetweenSteps> between;
-    {
-      nb::gil_scoped_release unlocked;
-      between.emplace(milliseconds);
-    }
-    if (!*between) return nb::none();
+    const BetweenSteps between(milliseconds);
+    if (!between) return nb::none();
     add_arrays(move);
     {
       nb::gil_scoped_release unlocked;

@@ -14,7 +14,7 @@ struct Here {
   PyObject* recorder = nullptr;
   PyObject* own = nullptr;
   ~Here() {
-    if (active) end_step();  // the thread ends in a captured call
+    if (active) abandon_step();  // the thread ends in a captured call
   }
 };
 thread_local Here here;
@@ -175,13 +175,6 @@ void Recorder::look() {
   }
   waiters_ = 0;
   graph.forget();
-}
-
-void begin_step() {
-  while (!try_begin_step()) {
-    nb::gil_scoped_release unlocked;
-    wait_for_switch();
-  }
 }
 
 void set_active_capture(PyObject* capture) {

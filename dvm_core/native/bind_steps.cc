@@ -1,0 +1,108 @@
+#include "steps.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "bind_common.h"
+#include "fork.h"
+
+namespace dvm {
+namespace {
+
+// With the GIL.
+int64_t running = 0;
+bool closed = false;
+thread_local bool in_step = false;
+
+std::atomic<int64_t> abandoned{0};
+
+// For those that wait, without the GIL: what they wait for may have come to be, look again. A forked child, which has none of them, has its own.
+struct Turns {
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint64_t number = 0;
+};
+Turns*& turns_pointer() {
+  static Turns* turns = [] {
+    in_child_after_fork([] {
+      turns_pointer() = new Turns;
+      running = in_step;
+      closed = false;
+      abandoned.store(0);
+    });
+    return new Turns;
+  }();
+  return turns;
+}
+
+uint64_t turn() {
+  Turns& t = *turns_pointer();
+  std::lock_guard lock(t.mutex);
+  return t.number;
+}
+
+void next_turn() {
+  Turns& t = *turns_pointer();
+  {
+    std::lock_guard lock(t.mutex);
+    ++t.number;
+  }
+  t.changed.notify_all();
+}
+
+// Until something has changed since `seen`, or it is too late: false.
+bool wait_for_turn(uint64_t seen, std::chrono::steady_clock::time_point end) {
+  nb::gil_scoped_release unlocked;
+  Turns& t = *turns_pointer();
+  std::unique_lock lock(t.mutex);
+  return t.changed.wait_until(lock, end, [&] { return t.number != seen; });
+}
+
+constexpr auto kLong = std::chrono::hours(1);
+
+void wait_while_closed() {
+  while (closed) {
+    const uint64_t seen = turn();
+    wait_for_turn(seen, std::chrono::steady_clock::now() + kLong);
+  }
+}
+
+}  // namespace
+
+void begin_step() {
+  if (closed) wait_while_closed();
+  ++running;
+  in_step = true;
+}
+
+void end_step() {
+  --running;
+  in_step = false;
+  if (closed) next_turn();
+}
+
+void abandon_step() {
+  abandoned.fetch_add(1);
+  next_turn();
+}
+
+BetweenSteps::BetweenSteps(int64_t milliseconds) {
+  wait_while_closed();
+  closed = true;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  for (bool in_time = true;;) {
+    const uint64_t seen = turn();
+    reached_ = running - abandoned.load() <= in_step;
+    if (reached_ || !in_time) return;
+    in_time = wait_for_turn(seen, end);
+  }
+}
+
+BetweenSteps::~BetweenSteps() {
+  closed = false;
+  next_turn();
+}
+
+}  // namespace dvm
