@@ -126,6 +126,8 @@ def stats() -> dict[str, Any]:
     The selector has ready code by shapes: `selector_hits`, `selector_misses`, of those `selector_clusters` that took the tile code of a
     near shape, `selector_segments` and `selector_bytes` it holds, `selector_evictions`. `compile_us` is of code made anew, `cluster_us` of
     those.
+
+    `captures` counts the debugger's snapshots: taken, published, placeholders (without bytes, and why), of these late and dropped.
     """
     from . import _core, advice
 

@@ -142,8 +142,8 @@ def current_recorder() -> Recorder:
     """Where the calling thread records: the graph of its active capture, or one of its own."""
 def active_capture() -> Any:
     """The calling thread's active capture, None: none."""
-def set_active_capture(capture: Any) -> None:
-    """Whoever sets it keeps it alive."""
+def set_active_capture(capture: Any, aside: bool = False) -> None:
+    """Whoever sets it keeps it alive. aside: only for a while, the captured call goes on."""
 def set_array_class(cls: type, flush_capture: Callable[[Any], None], dtypes: Sequence[Any], numpy: type,
                     of_numpy: dict[Any, int]) -> None: ...
 

@@ -45,6 +45,7 @@ def set_device(name: str) -> None:
             raise DeviceError(
                 f"device {name!r}: a captured call of another thread has not ended for {_PATIENCE:.0f} s; {device()!r} stays in use"
             )
+        time.sleep(0.01)  # those that were held back may begin: what runs may wait for them
 
 
 def switched(name: str, seconds: float) -> bool:

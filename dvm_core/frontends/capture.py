@@ -86,13 +86,14 @@ def set_aside() -> Iterator[None]:
     paused = capture.paused if capture is not None else False
     with _lock:
         _top.aside = len(_live.get(threading.get_ident(), ()))
-    _activate(None)
+    _activate(None, True)
     if capture is not None:
         capture.paused = True
     try:
         yield
     finally:
-        _activate(capture)
+        _activate(None)  # what an exception left recording in here ends
+        _activate(capture, True)
         _top.aside = aside
         if capture is not None:
             capture.paused = paused

@@ -58,7 +58,7 @@ Recorder& recorder_at(nb::handle h);
 
 // Where the calling thread records: the graph of its active capture, or one of its own.
 nb::object current_recorder();
-void set_active_capture(PyObject* capture);  // null: none
+void set_active_capture(PyObject* capture, bool aside = false);  // null: none; aside: for a while, the captured call goes on
 PyObject* active_capture();
 void set_flush_of_capture(nb::handle flush_capture);  // Python's flush(capture)
 

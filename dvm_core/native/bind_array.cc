@@ -342,8 +342,8 @@ void bind_arrays(nb::module_& m) {
       "array"_a, "Another Array on the same memory.");
   m.def("current_recorder", &current_recorder, "Where the calling thread records: the graph of its active capture, or one of its own.");
   m.def(
-      "set_active_capture", [](nb::handle capture) { set_active_capture(capture.is_none() ? nullptr : capture.ptr()); }, "capture"_a.none(),
-      "The calling thread's active capture, None: none.");
+      "set_active_capture", [](nb::handle capture, bool aside) { set_active_capture(capture.is_none() ? nullptr : capture.ptr(), aside); }, "capture"_a.none(),
+      "aside"_a = false, "The calling thread's active capture, None: none. aside: only for a while, the captured call goes on.");
   m.def(
       "active_capture", [] { return active_capture() ? nb::borrow(active_capture()) : nb::object(nb::none()); },
       "The calling thread's active capture, None: none.");

@@ -54,6 +54,7 @@ nb::list instructions_between(const ProgramCode& code, int begin, int end);
 nb::object to_array(const Value& value, const LeasePtr& lease, bool writable = false);
 nb::dict stats_counts(const Stats& stats);  // and the histogram
 nb::dict stats_dict(const Stats& stats);    // and moments, NaN where no element is finite
+nb::dict capture_stats();                   // of snapshots
 // Runs a graph's pending instructions (null: there were none), without the GIL if it takes long. Arguments as of Graph::flush.
 // Another thread's flush of the same graph is waited for first.
 std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs);

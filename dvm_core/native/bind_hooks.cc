@@ -118,6 +118,8 @@ nb::dict stats_of(const nb::ndarray<nb::ro>& array) {
   return stats_dict(stats);
 }
 
+}  // namespace
+
 nb::dict capture_stats() {
   const SnapshotStats s = snapshot_stats();
   nb::dict d;
@@ -129,8 +131,6 @@ nb::dict capture_stats() {
   d["held_bytes"] = s.held_bytes;
   return d;
 }
-
-}  // namespace
 
 void forget_handlers() {
   Py_CLEAR(on_stop);

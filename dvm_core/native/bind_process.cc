@@ -81,6 +81,7 @@ nb::dict stats() {
   d["bytes_live"] = memory.live;
   d["bytes_peak"] = memory.peak;
   d["bytes_cached"] = memory.cached;
+  d["captures"] = capture_stats();
   d["bytes_copied"] = copies.bytes_copied;
   d["copies"] = copies.copies;
   d["copies_avoided"] = copies.copies_avoided;

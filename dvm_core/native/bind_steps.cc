@@ -14,7 +14,7 @@ namespace {
 // With the GIL.
 int64_t running = 0;
 bool closed = false;
-thread_local bool in_step = false;
+thread_local int depth = 0;  // of this thread: more than one if what a person evaluates at a stop is captured too
 
 std::atomic<int64_t> abandoned{0};
 
@@ -28,7 +28,7 @@ Turns*& turns_pointer() {
   static Turns* turns = [] {
     in_child_after_fork([] {
       turns_pointer() = new Turns;
-      running = in_step;
+      running = depth > 0;
       closed = false;
       abandoned.store(0);
     });
@@ -72,14 +72,16 @@ void wait_while_closed() {
 }  // namespace
 
 void begin_step() {
-  if (closed) wait_while_closed();
-  ++running;
-  in_step = true;
+  if (depth == 0) {
+    if (closed) wait_while_closed();
+    ++running;
+  }
+  ++depth;
 }
 
 void end_step() {
+  if (--depth > 0) return;
   --running;
-  in_step = false;
   if (closed) next_turn();
 }
 
@@ -94,7 +96,7 @@ BetweenSteps::BetweenSteps(int64_t milliseconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
   for (bool in_time = true;;) {
     const uint64_t seen = turn();
-    reached_ = running - abandoned.load() <= in_step;
+    reached_ = running - abandoned.load() <= (depth > 0);
     if (reached_ || !in_time) return;
     in_time = wait_for_turn(seen, end);
   }

@@ -177,9 +177,9 @@ void Recorder::look() {
   graph.forget();
 }
 
-void set_active_capture(PyObject* capture) {
-  if (capture && !here.active) begin_step();
-  if (!capture && here.active) end_step();
+void set_active_capture(PyObject* capture, bool aside) {
+  if (!aside && capture && !here.active) begin_step();
+  if (!aside && !capture && here.active) end_step();
   Py_XINCREF(capture);
   Py_XSETREF(here.active, capture);
   here.recorder = nullptr;

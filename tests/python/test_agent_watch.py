@@ -290,6 +290,49 @@ def test_a_switch_of_devices_is_in_force_at_the_next_launch(adapter, model):
     np.testing.assert_array_equal(run(model), reference)
 
 
+def test_watched_values_come_off_a_device(adapter, model):
+    run(model)
+    adapter.request("device", device="npu-sim:910b")
+    try:
+        adapter.request("configure", snapshotTimeoutMs=20_000)
+        adapter.request("watch", expression="s", path=model.__file__, what="values")
+        run(model)
+        np.testing.assert_array_equal(values_of(adapter.event("snapshot")), X * W + np.float32(1.5))
+        _core.plant_fault("fail", of="snapshot")
+        run(model)
+        snapshot = adapter.event("snapshot")
+        assert (snapshot["placeholder"], snapshot["reason"]) == (True, "the copy from the device failed")
+        assert adapter.request("status")["stats"]["captures"]["placeholders"] >= 1
+    finally:
+        adapter.request("device", device="cpu")
+
+
+def test_a_switch_asked_for_at_a_stop_is_made_when_the_step_has_ended(adapter, model):
+    reference = run(model, 2)
+    captured = adapter.event("program")["id"]
+    adapter.request("instructionBreakpoints", items=[{"id": 1, "program": captured, "instruction": 2}])
+    program = Running(run, model)
+    adapter.event("vmstop")
+    programs = len(_core.programs())
+    try:
+        answer = adapter.request("device", device="npu-sim:950")
+        assert answer == {"device": "cpu", "switched": False, "retiled": 0, "pending": "npu-sim:950"}
+        adapter.request("instructionBreakpoints", items=[])
+        adapter.request("go")
+        np.testing.assert_array_equal(program.join(), reference)
+        assert adapter.event("notice", where=lambda e: e["category"] == "device")["text"] == "the program runs on npu-sim:950 now"
+        np.testing.assert_array_equal(run(model), reference)
+        assert dvm.device() == "npu-sim:950" and len(_core.programs()) == programs
+        _core.plant_fault("memory", of="move")
+        kept = model.forward(dvm.tensor(X), dvm.tensor(W))
+        with pytest.raises(Refused, match="npu-sim:910b has no room for .* Nothing was moved, and 'npu-sim:950' stays in use"):
+            adapter.request("device", device="npu-sim:910b")
+        np.testing.assert_array_equal(kept.numpy(), reference)
+    finally:
+        _core.clear_faults()
+        adapter.request("device", device="cpu")
+
+
 def test_python_stopped_inside_a_captured_function(adapter, model):
     """The stop is made by hand: a thread waits inside the function, as in pydevd's wait loop."""
     reference = run(model)
