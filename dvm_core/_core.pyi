@@ -164,6 +164,8 @@ class Program:
     @property
     def input_shapes(self) -> list[tuple[tuple[int, ...], int]]: ...  # (shape, dtype) of the last launch
     @property
+    def input_classes(self) -> list[str]: ...  # "parameter", or "" where nothing is known
+    @property
     def areas(self) -> list[Area]:
         """How the last launch was fused, hooks included."""
     def fused_areas(self) -> list[Area]:
@@ -212,6 +214,8 @@ class Launch:
     done: bool
     def array(self, local_id: int) -> np.ndarray | None:
         """View of a value in memory (read only), None if not computed yet or fused away."""
+    def measured(self) -> bytes:
+        """Statistics taken so far: rows of float64, a column for each name of MEASURED."""
     def run_until(self, instruction: int) -> None:
         """For a stopped launch: runs up to, not including, that instruction (each instruction an area of its own, every result kept).
         May be called from any thread while the stop handler has not returned. GIL released."""
@@ -231,6 +235,10 @@ def clear_hook(program: int, instruction: int, kind: int, hook: int) -> None: ..
 def clear_hooks() -> None: ...
 def set_check(mask: int) -> None:
     """HOOK_CHECK on every float instruction of every program (bit 0 NaN, bit 1 Inf; 0 = off)."""
+def set_measure(every: int) -> None:
+    """Statistics of every float result in every n-th launch of every program; the stop handler gets the complete launch with the reason
+    "measured". 0: off."""
+MEASURED: tuple[str, ...]  # columns of Launch.measured()
 def set_program_handler(handler: Callable[[Program], None] | None) -> None:
     """Called with the GIL on the capturing thread when a new program was made, before its first launch: set hooks here."""
 def set_stop_handler(handler: Callable[[Launch, int, str, tuple[int, ...]], None] | None) -> None:

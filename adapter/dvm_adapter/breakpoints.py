@@ -5,6 +5,7 @@ in backward instructions and in programs that run without their Python body."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -94,7 +95,7 @@ class Breakpoints:
         self._from_python: dict[int, int] = {}  # debugpy's id -> ours
         self._ours_alone: set[int] = set()  # ids of instruction breakpoints
         self.instructions: list[Message] = []
-        self.filters: list[str] = []
+        self.filters: dict[str, str] = {}  # numeric filter -> its condition, "" if none is given
 
     def new_id(self) -> int:
         self._next += 1
@@ -202,14 +203,17 @@ class Breakpoints:
     # ---- a new agent
     def tell(self, agent: AgentPeer) -> None:
         """Everything in force, to an agent that has just connected. Changes in what is verified become events."""
-        agent.send("filters", names=self.filters)
+        filters = agent.send("filters", conditions=self.filters)
         self._session.tracing.tell(agent, new=True)
         sent = self._send_lines(agent)
         if self.instructions:
             agent.send("instructionBreakpoints", items=self.instructions)
-        self._session.spawn(self._told(sent))
+        self._session.spawn(self._told(sent, filters))
 
-    async def _told(self, sent: asyncio.Future[Message]) -> None:
+    async def _told(self, sent: asyncio.Future[Message], filters: asyncio.Future[Message]) -> None:
+        with contextlib.suppress(RequestError, asyncio.TimeoutError):
+            for name, why in ((await asyncio.wait_for(filters, 10)).get("refused") or {}).items():
+                self._session.output.say(f"the filter {name!r} is not in force: {why}", "important")
         await self._agent_answer(sent)
         for points in self._files.values():
             for point in points.values():

@@ -10,6 +10,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import exceptions
 from .channel import Message
 from .errors import RequestError
 
@@ -24,9 +25,11 @@ TENSOR_TIMEOUT = 5.0
 _IDENT = "__import__('threading').get_ident()"
 
 # the agent's reason -> the protocol's
-_REASONS = {"breakpoint": "breakpoint", "instruction": "instruction breakpoint", "step": "step", "nan": "exception", "inf": "exception"}
+_REASONS = {"breakpoint": "breakpoint", "instruction": "instruction breakpoint", "step": "step",
+            **dict.fromkeys(exceptions.TYPES, "exception")}
 _WORDS = {"breakpoint": "Paused on tensor line", "instruction": "Paused on tensor instruction", "step": "Paused on step",
-          "nan": "Paused on NaN", "inf": "Paused on infinity"}
+          "nan": "Paused on NaN", "inf": "Paused on infinity", "overflow": "Paused on overflow", "range": "Paused on a value out of range",
+          "zeros": "Paused on zeros", "unchanged": "Paused on a weight", "diverged": "Paused where float64 differs"}
 _PYTHON_STOPS = ("breakpoint", "step")  # debugpy's stops that read as the VM's when they are on a tensor line; others say what they are
 
 
@@ -137,7 +140,7 @@ class Stops:
         description = _WORDS.get(reason, "Paused in the tensor program")
         where = frame.get("function") or frame.get("name")
         body: dict[str, Any] = {"reason": _REASONS.get(reason, reason), "threadId": thread, "allThreadsStopped": True,
-                                "description": f"{description} in {where}" if where and reason in ("nan", "inf") else description}
+                                "description": f"{description} in {where}" if where and reason in exceptions.TYPES else description}
         if event.get("text"):
             body["text"] = event["text"]
         if event.get("bp"):

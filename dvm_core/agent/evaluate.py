@@ -4,6 +4,7 @@ Allowed are names that the stop can see, constants, operators, comparisons, inde
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,16 +49,16 @@ ATTRIBUTES = frozenset(("shape", "dtype", "ndim", "size", "T", "nbytes", "stride
 _TEXT_METHODS = frozenset(("startswith", "endswith", "lower", "upper", "strip", "keys", "values", "items", "get"))
 
 
-def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
+def evaluate(expression: str, names: Mapping[str, Any], *, elementwise: bool = False) -> Any:
     """The value of an expression: an array, or a plain Python value. names: arrays and plain values; anything else is not to be in it.
-    Raises Refused."""
+    elementwise: `and`, `or`, `not`, `in` and `if` are asked of each element. Raises Refused."""
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Refused(f"not an expression: {getattr(error, 'msg', error)}") from None
     try:
         with np.errstate(all="ignore"):
-            return _Evaluator(names).value(tree.body)
+            return (_Elementwise if elementwise else _Evaluator)(names).value(tree.body)
     except Refused:
         raise
     except Exception as error:
@@ -190,6 +191,32 @@ class _Evaluator:
         elif type(owner) in (str, dict) and name in _TEXT_METHODS:
             return getattr(owner, name)
         raise Refused(f"`.{name}()` is not called at a tensor line; allowed: {', '.join(sorted({*METHODS, *_AS_METHODS}))}")
+
+
+class _Elementwise(_Evaluator):
+    """Names are columns: every answer is one for each row."""
+
+    def _BoolOp(self, node: ast.BoolOp) -> Any:
+        join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+        return functools.reduce(join, [self.value(part) for part in node.values])
+
+    def _UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return np.logical_not(self.value(node.operand)) if isinstance(node.op, ast.Not) else super()._UnaryOp(node)
+
+    def _IfExp(self, node: ast.IfExp) -> Any:
+        return np.where(self.value(node.test), self.value(node.body), self.value(node.orelse))
+
+    def _Compare(self, node: ast.Compare) -> Any:
+        if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            return super()._Compare(node)
+        left, right = self.value(node.left), self.value(node.comparators[0])
+        if isinstance(left, str) and isinstance(right, np.ndarray):  # part of a text
+            found = np.array([left in str(text) for text in right], bool)
+        elif isinstance(right, tuple):
+            found = np.array([item in right for item in np.atleast_1d(left).tolist()], bool)
+        else:
+            raise Refused(f"`{ast.unparse(node)}`: `in` takes a text and a column of texts, or a column and values in parentheses")
+        return np.logical_not(found) if isinstance(node.ops[0], ast.NotIn) else found
 
 
 def _truth(value: Any) -> bool:

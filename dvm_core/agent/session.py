@@ -9,13 +9,26 @@ from typing import Any
 from .. import _core, devices
 from ..frontends import capture, notices, reloadable
 from ..hotreload import SourceBook
-from . import breakpoints, commands, memory, programs, python_stop, reload, sampling, switching, tensors, tracing, watches  # noqa: F401 - each declares commands
+from . import (  # noqa: F401 - each declares commands
+    breakpoints,
+    commands,
+    memory,
+    numeric,
+    programs,
+    python_stop,
+    reload,
+    sampling,
+    switching,
+    tensors,
+    tracing,
+    watches,
+)
 from .commands import Answer, Arguments, CommandError, command, need
 from .connection import TICK, Connection, hidden_thread
+from .evaluate import Refused
 from .places import LIBRARIES, Texts
 from .stops import Stops
 
-_CHECKS = {"nan": 1, "inf": 2}  # filter -> bit of _core.set_check
 _SETTINGS: dict[str, Any] = {"capture": "breakpoint", "sampleEvery": 100, "snapshotMaxBytes": 1 << 20, "snapshotTimeoutMs": 100}
 _CAPTURE = ("breakpoint", "watched", "all")
 _RANGES: dict[str, tuple[int, int]] = {"sampleEvery": (1, 1 << 31), "snapshotMaxBytes": (0, 1 << 40), "snapshotTimeoutMs": (1, 60_000)}
@@ -34,13 +47,13 @@ class Session:
         self.breakpoints = breakpoints.Breakpoints(self)
         self.switching = switching.Switching(self)
         self.watches = watches.Watches(self)
+        self.numeric = numeric.Numeric()
         self.stops = Stops(self)
         self.reloader = reload.make_reloader(self, self.book)
         self.rank = int(os.environ.get("RANK_ID") or os.environ.get("RANK") or 0)
         self._hooks = 0
         self.sampling = sampling.Sampling(self.new_hook())
         self._events: collections.deque[dict[str, Any]] = collections.deque()
-        self._checks = 0
         self._last_tick = 0.0
         self._last_launches = -1
         self._prepared = False
@@ -66,7 +79,7 @@ class Session:
         self.watches.clear()
         self.sampling.stop()
         self.switching.forget()
-        self.set_filters([])
+        self.set_filters({})
         _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"])
         _core.set_program_handler(None)
         _core.set_stop_handler(None)
@@ -110,11 +123,16 @@ class Session:
         while self._events:
             self.connection.send(self._events.popleft())
 
-    def set_filters(self, names: list[str]) -> Answer:
-        unknown = [name for name in names if name not in _CHECKS]
-        self._checks = sum({_CHECKS[name] for name in names if name in _CHECKS})
-        _core.set_check(self._checks)
-        return {"unknown": unknown}
+    def set_filters(self, conditions: dict[str, str]) -> Answer:
+        """By filter its condition, "" for what it means by itself. Answers those refused, with reasons; the others are in force."""
+        accepted, refused = [], {}
+        for name, text in conditions.items():
+            try:
+                accepted.append(numeric.Condition.of(name, text))
+            except Refused as error:
+                refused[name] = str(error)
+        self.numeric.set(accepted)
+        return {"refused": refused}
 
     # ---- the core's calls ----------------------------------------------------------------------------------------------------------------
     def _new_program(self, program: Any) -> None:

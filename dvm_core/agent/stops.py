@@ -98,8 +98,13 @@ class Stops:
             return  # a flush on the debugger's own behalf
         if reason == "hook" and self._passed == (launch.number, instruction):
             return
-        frame = user_frame(sys._getframe())
+        frame, text = user_frame(sys._getframe()), ""
         view = LaunchView(launch, instruction, self._session.active_capture(), self._session.texts, frame)
+        if reason == "measured":
+            found = self._session.numeric.look(view)
+            if found is None:
+                return
+            view.at, reason, text = found.instruction, found.name, found.text
         points = self._session.breakpoints.at(hooks) if reason == "hook" else []
         hit = self._stopping(points, view)
         if reason == "hook" and not hit:
@@ -109,7 +114,7 @@ class Stops:
             python_stop.join(frame)  # another thread stands: this one may have to as well
         try:
             if self.enabled:  # the debugger may have gone meanwhile
-                self._stand(Stop(self._next_epoch(), thread, view, launch), kind, [point.id for point in hit], frame)
+                self._stand(Stop(self._next_epoch(), thread, view, launch), kind, [point.id for point in hit], frame, text)
         finally:
             self._turn.release()
 
@@ -128,9 +133,9 @@ class Stops:
         self.epoch += 1
         return self.epoch
 
-    def _stand(self, stop: Stop, kind: str, points: list[int], frame: FrameType | None) -> None:
-        """Announces the stop and holds this thread until it is over."""
-        text = self._why(kind, stop.view) if kind in ("nan", "inf") else ""
+    def _stand(self, stop: Stop, kind: str, points: list[int], frame: FrameType | None, text: str) -> None:
+        """Announces the stop and holds this thread until it is over. text: why, if that is known; else a NaN or infinity is explained."""
+        text = text or (self._why(kind, stop.view) if kind in ("nan", "inf") else "")
         top = python_stop.top_user_frame(frame)
         stop.joined = python_stop.attached() and top is not None
         self._begin(stop)
@@ -334,8 +339,11 @@ def select(session: Session, arguments: Arguments) -> Answer:
 
 @command("filters")
 def filters(session: Session, arguments: Arguments) -> Answer:
-    """Numeric checks on every float result; none set costs nothing."""
-    return session.set_filters(need(arguments, "names", list))
+    """conditions: by filter its condition, "" for what it means by itself. Those set before are gone; none set costs nothing."""
+    conditions = need(arguments, "conditions", dict)
+    if not all(isinstance(text, str) for text in conditions.values()):
+        raise CommandError("conditions: a filter's condition is a text")
+    return session.set_filters(conditions)
 
 
 @command("evaluate")

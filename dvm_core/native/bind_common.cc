@@ -129,7 +129,8 @@ nb::dict stats_dict(const Stats& s) {
   d["min"] = s.finite ? s.min : none;
   d["max"] = s.finite ? s.max : none;
   d["mean"] = s.finite ? s.mean : none;
-  d["std"] = s.finite ? std::sqrt(std::max(0.0, s.m2) / static_cast<double>(s.finite)) : none;
+  d["abs_mean"] = s.finite ? s.abs_mean : none;
+  d["std"] = s.finite ? s.deviation() : none;
   return d;
 }
 

@@ -170,6 +170,9 @@ void bind_hooks(nb::module_& m) {
       },
       "Removes all hooks of all programs.");
   m.def("set_check", &set_check_mask, "mask"_a, "HOOK_CHECK on every float instruction of every program (bit 0 NaN, bit 1 Inf; 0 = off).");
+  m.def("set_measure", &set_measure, "every"_a,
+        "Statistics of every float result in every n-th launch of every program; the stop handler is called with the complete launch and the reason "
+        "\"measured\". 0: off.");
   m.def(
       "set_program_handler", [](nb::handle h) { set_handler(on_program, h, "set_program_handler"); }, "handler"_a.none(),
       "Called with each new program, on the capturing thread, before its first launch.");

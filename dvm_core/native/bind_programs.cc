@@ -62,6 +62,12 @@ nb::list input_shapes(Program& p) {
   return shapes;
 }
 
+nb::list input_classes(Program& p) {
+  nb::list classes;
+  for (const auto& in : p.code()->inputs) classes.append(in.cls);
+  return classes;
+}
+
 std::vector<int64_t> kept_of(Program& p) {
   const auto inputs = p.code()->inputs.size();
   const auto kept = p.last().kept;
@@ -75,6 +81,21 @@ nb::bytes words_of(Program& p, int64_t area) {
   const auto [segment, number] = find_area(p, area);
   const std::vector<uint64_t> words = tile_words(*segment->segment, number);
   return nb::bytes(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint64_t));
+}
+
+// Rows of float64: instruction, then the figures of `kMeasured` in that order.
+constexpr const char* kMeasured[] = {"instruction", "count", "zero", "nan", "pos_inf", "neg_inf", "min", "max", "mean", "std", "abs_mean"};
+
+nb::bytes launch_measured(Launch& l) {
+  std::vector<double> rows;
+  for (const Measured& m : l.measured()) {
+    const Stats& s = m.stats;
+    const double none = std::nan("");
+    const auto of_finite = [&](double value) { return s.finite ? value : none; };
+    for (const int64_t n : {int64_t{m.instruction}, s.count, s.zero, s.nan, s.pos_inf, s.neg_inf}) rows.push_back(static_cast<double>(n));
+    for (const double x : {s.min, s.max, s.mean, s.deviation(), s.abs_mean}) rows.push_back(of_finite(x));
+  }
+  return nb::bytes(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(double));
 }
 
 nb::object launch_array(Launch& l, int local_id) {
@@ -170,6 +191,7 @@ void bind_programs(nb::module_& m) {
       .def_prop_ro("input_count", [](Program& p) { return p.code()->inputs.size(); })
       .def_prop_ro("instructions", &instructions_of, "With the shapes and immediates of the last launch.")
       .def_prop_ro("input_shapes", &input_shapes, "(shape, dtype) of each input at the last launch.")
+      .def_prop_ro("input_classes", &input_classes, "What each input is: \"parameter\", or \"\" where nothing is known.")
       .def_prop_ro(
           "areas", [](Program& p) { return areas_of(p.last().segments); }, "How the last launch was fused, hooks included.")
       .def(
@@ -203,12 +225,16 @@ void bind_programs(nb::module_& m) {
            "and last area, id whose bytes it took over or -1).")
       .def("kept", &kept_of, "Local ids in memory after the last launch.");
 
+  nb::list figures;
+  for (const char* name : kMeasured) figures.append(name);
+  m.attr("MEASURED") = nb::tuple(figures);
   nb::class_<Launch>(m, "Launch", "One run of a program; kept by its owner while its values are wanted.")
       .def_ro("program", &Launch::program)
       .def_ro("number", &Launch::number, "Counts from 1 over the process.")
       .def_ro("step", &Launch::step)
       .def_prop_ro("next", &Launch::next, "Index of the next instruction to run.")
       .def_prop_ro("done", [](const Launch& l) { return l.next() == l.count(); })
+      .def("measured", &launch_measured, "Statistics taken so far: rows of float64, a column for each name of MEASURED.")
       .def("array", &launch_array, "local_id"_a, "A read-only view of a value in memory, None if not computed yet or fused away.")
       .def("run_until", &Launch::run_until, "instruction"_a, nb::call_guard<nb::gil_scoped_release>(),
            "For a stopped launch: runs up to, not including, that instruction, each an area of its own. Error if it is not stopped.");

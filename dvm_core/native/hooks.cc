@@ -104,6 +104,7 @@ Queue& queue() {
 }
 
 std::atomic<int> mask{0};
+std::atomic<int64_t> measured_every{0};
 
 }  // namespace
 
@@ -112,5 +113,7 @@ std::vector<HookEvent> take_events(int64_t limit, int64_t* dropped) { return que
 int events_fd() { return queue().fd(); }
 void set_check_mask(int bits) { mask.store(bits & 3); }
 int check_mask() { return mask.load(std::memory_order_relaxed); }
+void set_measure(int64_t every) { measured_every.store(every); }
+int64_t measure_every() { return measured_every.load(std::memory_order_relaxed); }
 
 }  // namespace dvm

@@ -38,5 +38,8 @@ int events_fd();
 // HOOK_CHECK on every float instruction of every program: bit 0 NaN, bit 1 infinity.
 void set_check_mask(int mask);
 int check_mask();
+// Statistics of every float result of every n-th launch of every program; the stop handler gets the launch, complete, as "measured". 0: off.
+void set_measure(int64_t every);
+int64_t measure_every();
 
 }  // namespace dvm

@@ -73,11 +73,13 @@ void stats_merge(Stats* into, const Stats& from) {
       into->max = from.max;
       into->mean = from.mean;
       into->m2 = from.m2;
+      into->abs_mean = from.abs_mean;
     } else {
       const double a = double(into->finite), b = double(from.finite), delta = from.mean - into->mean;
       if (from.min < into->min) into->min = from.min;
       if (from.max > into->max) into->max = from.max;
       into->mean += delta * (b / (a + b));
+      into->abs_mean += (from.abs_mean - into->abs_mean) * (b / (a + b));
       into->m2 += from.m2 + delta * delta * (a * b / (a + b));
     }
   }

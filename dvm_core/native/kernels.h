@@ -22,8 +22,9 @@ inline constexpr int64_t kReduceWide = 256;
 // deviations); histogram is over log2|x| in 32 bins: bin 0 holds |x| < 2^-24, bin 31 holds |x| >= 2^6.
 struct Stats {
   int64_t count = 0, finite = 0, zero = 0, nan = 0, pos_inf = 0, neg_inf = 0;
-  double min = 0, max = 0, mean = 0, m2 = 0;
+  double min = 0, max = 0, mean = 0, m2 = 0, abs_mean = 0;  // of finite elements; m2: sum of squared deviations
   uint64_t histogram[32] = {};
+  double deviation() const { return finite ? __builtin_sqrt((m2 > 0 ? m2 : 0) / double(finite)) : 0; }  // of the population
 };
 void stats_merge(Stats* into, const Stats& from);
 

@@ -96,12 +96,13 @@ void stats_block(Stats* s, const T* x, int64_t n) {
   for (int b = 0; b < 32; ++b) block.histogram[b] = uint64_t(counts[0][b]) + counts[1][b] + counts[2][b] + counts[3][b];
   if (block.finite > 0) {
     T edge[kStatsBlock], least, most;
-    double value[kStatsBlock];
+    double value[kStatsBlock], size[kStatsBlock];
     for (int64_t i = 0; i < n; ++i) edge[i] = magnitude[i] < L::infinity ? x[i] : T(__builtin_inf());
     reduce_rows<Minimum, T>(&least, edge, 1, n);
     for (int64_t i = 0; i < n; ++i) edge[i] = magnitude[i] < L::infinity ? x[i] : -T(__builtin_inf());
     reduce_rows<Maximum, T>(&most, edge, 1, n);
     for (int64_t i = 0; i < n; ++i) value[i] = double(magnitude[i] < L::infinity ? x[i] : T(0));
+    for (int64_t i = 0; i < n; ++i) size[i] = value[i] < 0 ? -value[i] : value[i];
     const double mean = sum_of(value, n) / double(block.finite);
     for (int64_t i = 0; i < n; ++i) {
       const double d = magnitude[i] < L::infinity ? value[i] - mean : 0.0;
@@ -111,6 +112,7 @@ void stats_block(Stats* s, const T* x, int64_t n) {
     block.max = double(most);
     block.mean = mean;
     block.m2 = sum_of(value, n);
+    block.abs_mean = sum_of(size, n) / double(block.finite);
   }
   stats_merge(s, block);
 }

@@ -48,13 +48,17 @@ Launch::Launch(Plan plan, StopHandler stop)
 
 void Launch::plan_hooks() {
   const int64_t index = program->launches.fetch_add(1, std::memory_order_relaxed);
-  if (stop_) check_mask_ = check_mask();
+  if (stop_) {
+    check_mask_ = check_mask();
+    const int64_t every = measure_every();
+    measuring_ = every > 0 && index % every == 0;
+  }
   if (program->hooked())
     for (const Hook& h : program->hooks())
       if (h.due(index) && h.instruction < count_ && (stop_ || !(h.kind & (kHookStop | kHookCheck)))) hooks_.push_back(h);
-  if (hooks_.empty() && !check_mask_) return;
+  if (hooks_.empty() && !check_mask_ && !measuring_) return;
 
-  bool checking = check_mask_ != 0;
+  bool checking = check_mask_ != 0 || measuring_;
   std::vector<uint8_t> kinds(static_cast<size_t>(count_), 0);
   for (const Hook& h : hooks_) {
     kinds[static_cast<size_t>(h.instruction)] |= static_cast<uint8_t>(h.kind);
@@ -68,7 +72,7 @@ void Launch::plan_hooks() {
 
   for (int i = 0; i < count_; ++i) {
     const Instr& instr = code_->instrs[static_cast<size_t>(i)];
-    const int wanted = kinds[static_cast<size_t>(i)] | (check_mask_ ? kHookCheck : 0);
+    const int wanted = kinds[static_cast<size_t>(i)] | (check_mask_ ? kHookCheck : 0) | (measuring_ && checkable(instr) ? kHookStats : 0);
     const auto measure = [&](int kind, int64_t slot) {
       if (measured_in_memory(instr, profile_)) {
         keep(i) = 1;
@@ -124,7 +128,7 @@ void Launch::run() {
     const WhileRunning no_fork;
     program->set_last({segments_, wanted_, keep_});
   }
-  report_check();
+  if (!report_check()) report_measured();
 }
 
 void Launch::run_until(int instruction) {
@@ -204,7 +208,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
 
 // With hooks the input is still wanted as it was: at a stop, or where a check reports.
 void Launch::place_over_inputs(const SegmentView& seen) {
-  if (!hooks_.empty() || check_mask_ || !profile_.plain()) return;
+  if (!hooks_.empty() || check_mask_ || measuring_ || !profile_.plain()) return;
   for (const Plan::Over& o : over_) {
     if (std::find(seen.over_inputs.begin(), seen.over_inputs.end(), std::pair{o.result, o.input}) == seen.over_inputs.end()) continue;
     const Value& input = values_[static_cast<size_t>(o.input)];
@@ -297,7 +301,7 @@ void Launch::publish_results(int begin, int end) {
 }
 
 // The first flagged instruction in program order, once.
-void Launch::report_check() {
+bool Launch::report_check() {
   int instruction = -1, bits = 0;
   std::vector<int64_t> ids;
   for (const auto* sites : {&sites_, &after_})
@@ -316,9 +320,26 @@ void Launch::report_check() {
       bits = found & wanted;
       ids = std::move(hit);
     }
-  if (instruction < 0) return;
+  if (instruction < 0) return false;
   const SpanOf theirs(nullptr, Phase::bind);
   stop_(*this, instruction, bits & 1 ? "nan" : "inf", ids);
+  return true;
+}
+
+void Launch::report_measured() {
+  if (!measuring_) return;
+  const SpanOf theirs(nullptr, Phase::bind);
+  stop_(*this, count_, "measured", {});
+}
+
+std::vector<Measured> Launch::measured() {
+  std::lock_guard lock(mutex_);
+  std::vector<Measured> all;
+  for (const auto* sites : {&sites_, &after_})
+    for (const HookSite& site : *sites)
+      if (site.kind == kHookStats && site.instr < next()) all.push_back({site.instr, stats_[static_cast<size_t>(site.slot)]});
+  std::sort(all.begin(), all.end(), [](const Measured& a, const Measured& b) { return a.instruction < b.instruction; });
+  return all;
 }
 
 Value Launch::value(int local_id, LeasePtr* lease) {

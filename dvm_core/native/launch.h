@@ -24,7 +24,11 @@ struct Lease {
 using LeasePtr = std::shared_ptr<Lease>;
 
 class Launch;
-// Called on the launching thread before instruction `instruction` ("hook") or after the launch ("nan", "inf"). Null: no stops.
+struct Measured {
+  int instruction;
+  Stats stats;
+};
+// Called on the launching thread before instruction `instruction` ("hook") or after the launch ("nan", "inf", "measured"). Null: no stops.
 using StopHandler = std::function<void(Launch&, int instruction, const char* reason, const std::vector<int64_t>& hooks)>;
 
 class Launch : public std::enable_shared_from_this<Launch> {
@@ -56,6 +60,8 @@ class Launch : public std::enable_shared_from_this<Launch> {
 
   int next() const { return next_.load(); }
   int count() const { return count_; }
+  // Statistics of results that are there, in program order.
+  std::vector<Measured> measured();
   // The value if it is in memory and may be read, else data null.
   Value value(int local_id, LeasePtr* lease);
 
@@ -68,7 +74,8 @@ class Launch : public std::enable_shared_from_this<Launch> {
   void log_workspace(const SegmentView& view, const Storage& workspace, int64_t start_ns);
   void measure_in_memory(int begin, int end);
   void publish_results(int begin, int end);
-  void report_check();
+  bool report_check();  // whether there was something to report
+  void report_measured();
   Value& result(int instruction) { return values_[static_cast<size_t>(code_->value_of(instruction))]; }
   // The result where it was made.
   Value& where(int instruction) { return device_ ? device_->values()[static_cast<size_t>(code_->value_of(instruction))] : result(instruction); }
@@ -91,6 +98,7 @@ class Launch : public std::enable_shared_from_this<Launch> {
   std::vector<Hook> hooks_;            // due this time, by instruction
   std::vector<int> stops_;             // instructions, ascending
   int check_mask_ = 0;                 // of the process
+  bool measuring_ = false;             // every float result
   std::vector<HookSite> sites_;        // measured by tile code, ascending
   std::vector<HookSite> after_;        // measured in memory when their segment is done
   std::vector<Stats> stats_;           // by HookSite::slot

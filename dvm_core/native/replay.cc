@@ -42,7 +42,7 @@ Replay::Replay(const Graph& graph, const std::vector<std::pair<int64_t, int>>& a
 }
 
 bool Replay::begin() {
-  if (busy_.load(std::memory_order_acquire) || check_mask() || memory_log_on() || !current_profile().plain()) return false;
+  if (busy_.load(std::memory_order_acquire) || check_mask() || measure_every() || memory_log_on() || !current_profile().plain()) return false;
   if (program_ && program_->forgotten()) {
     program_.reset();
     segment_.reset();

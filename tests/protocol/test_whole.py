@@ -141,6 +141,24 @@ def test_the_first_nan_stops_the_program_and_says_where(session, program):
     session.run_out()
 
 
+def test_numeric_filters_take_conditions(session, program):
+    def configure(client):
+        options = [{"filterId": "range", "condition": "op == 'LOG' and max > 0.5"}, {"filterId": "uncaught"}]
+        body = client.request("setExceptionBreakpoints", filters=[], filterOptions=options)
+        assert [b["verified"] for b in body["breakpoints"]] == [True, True]
+
+    session.start(program, args=["2", "0"], at=configure)
+    body = session.stopped(reason="exception")
+    assert body["text"].startswith("range: LOG made ")
+    assert session.request("exceptionInfo", threadId=body["threadId"])["exceptionId"] == "OutOfRange"
+    refused = session.request("setExceptionBreakpoints", filters=["zeros"], filterOptions=[{"filterId": "range", "condition": "nope > 1"}])
+    failed = {"verified": False, "reason": "failed", "message": some.containing("no `nope` here")}
+    assert refused["breakpoints"] == [{"verified": True}, failed]
+    session.request("setExceptionBreakpoints", filters=[])
+    session.go_on(body["threadId"])
+    session.run_out()
+
+
 def test_a_watch_follows_a_value_that_is_fused_away(session, program):
     session.start(program, args=["1000", "0.02"], at=lambda client: client.request("dvm/watch", expression="h", name="hidden"))
     for _ in range(3):

@@ -88,8 +88,8 @@ def test_without_a_debugger_no_part_of_it_is_imported():
 
 def test_unknown_filters_are_told(adapter):
     process = start(adapter, "busy")
-    assert adapter.request("filters", names=["nan", "odd"]) == {"unknown": ["odd"]}
-    with pytest.raises(Refused, match='argument "names" is 3; it must be list'):
-        adapter.request("filters", names=3)
+    assert list(adapter.request("filters", conditions={"nan": "", "odd": ""})["refused"]) == ["odd"]
+    with pytest.raises(Refused, match='argument "conditions" is 3; it must be dict'):
+        adapter.request("filters", conditions=3)
     process.kill()
     process.wait()

@@ -298,7 +298,7 @@ def test_log_points_never_stop(adapter):
 
 
 def test_nan_says_what_made_it(adapter):
-    adapter.request("filters", names=["nan"])
+    adapter.request("filters", conditions={"nan": ""})
     x = X.copy()
     x[1, 2] = np.nan
     program = Running(model, x)
@@ -307,24 +307,24 @@ def test_nan_says_what_made_it(adapter):
     assert stop["text"] == "MUL made 1 NaN in h, f32[3,4], 12 elements; the first at [1, 2]: NaN from x = NaN"
     adapter.request("go")
     program.join()
-    adapter.request("filters", names=[])
+    adapter.request("filters", conditions={})
     assert same(model(X), model(X))
 
 
 def test_infinity_is_its_own_filter(adapter):
     x = X.copy()
     x[0, 3] = 0
-    adapter.request("filters", names=["nan"])
+    adapter.request("filters", conditions={"nan": ""})
     model(x)
     adapter.none("vmstop", 0.1)
-    adapter.request("filters", names=["inf"])
+    adapter.request("filters", conditions={"inf": ""})
     program = Running(model, x)
     stop = adapter.event("vmstop")
     assert stop["text"] == "DIV made 1 infinity in y, f32[3,4], 12 elements; the first at [0, 3]: Inf from s = 1.0, x = 0.0"
     adapter.request("step", kind="instruction")
     adapter.event("vmdone")
     program.join()
-    adapter.request("filters", names=[])
+    adapter.request("filters", conditions={})
 
 
 def test_evaluate(adapter):
@@ -458,7 +458,7 @@ def test_the_debugger_goes_away_during_a_stop(adapter):
 
 def test_detach_clears_everything(adapter):
     breakpoint_on(adapter, LINE_S)
-    adapter.request("filters", names=["nan", "inf"])
+    adapter.request("filters", conditions={"nan": "", "inf": ""})
     adapter.request("detach")
     adapter.event("eof")
     agent._session.connection.thread.join(5)

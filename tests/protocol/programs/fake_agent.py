@@ -87,8 +87,9 @@ class FakeAgent:
     def do_configure(self, **settings):
         self.settings = settings
 
-    def do_filters(self, names):
-        self.filters = names
+    def do_filters(self, conditions):
+        self.filters = list(conditions)
+        return {"refused": {name: "cannot be meant" for name, text in conditions.items() if text == "nonsense"}}
 
     def do_pythonStop(self, thread=None):
         frame = sys._current_frames().get(thread)
