@@ -87,8 +87,9 @@ def _wrap(function: Callable[..., Any], mode: str, donate: tuple[int, ...]) -> C
             return function(*args, **kwargs)
         return _front_end(args, kwargs)(info, args, kwargs)
 
-    call.__dvm__ = info  # type: ignore[attr-defined]
-    return sampling.watch(info, call) if sampling.on else call
+    made: Any = call if replay is None else functools.update_wrapper(_core.ReplayedFunction(info.replays, call), function)
+    made.__dvm__ = info
+    return sampling.watch(info, made) if sampling.on else made
 
 
 Call = Callable[[CapturedFunction, tuple, dict], Any]

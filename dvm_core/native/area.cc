@@ -77,7 +77,7 @@ class AreaRun {
 
   void prepare() {
     static std::atomic<uint64_t> runs{0};
-    run_.number = runs.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (*area_.prologue) run_.number = runs.fetch_add(1, std::memory_order_relaxed) + 1;
     run_.units = area_.space.units();
     for (const HookCode& h : area_.hooks)
       if (!stats_ && h.kind == kHookStats && h.after < 0) stats_.reset(new Stats[area_.hooks.size() * static_cast<size_t>(run_.units)]);
@@ -115,6 +115,8 @@ class AreaRun {
 };
 
 }  // namespace
+
+bool is_short(const AreaCode& area) { return area.cost_ns < kShareFromNs && !area.profile; }
 
 void run_area(const AreaCode& area, RunIO& io, Sample* sample) {
   AreaRun run(area, io);

@@ -67,7 +67,7 @@ Recording::~Recording() {
     if (operands_[i] && operands_[i]->recorded_by == recorder().number && operands_[i]->value >= graph.size()) operands_[i]->recorded_by = 0;
 }
 
-nb::object Recording::done(bool shape_given, const RecordSample& sample) {
+nb::object Recording::done(bool shape_given, RecordSample& sample) {
   Recorder& r = recorder();
   const int64_t id = r.graph.record(shape_given);
   recorded_ = true;
@@ -122,6 +122,18 @@ nb::object array_on(Value memory, LeasePtr lease, nb::object array) {
   t.memory = std::move(memory);
   t.lease = std::move(lease);
   t.array = std::move(array);
+  t.ready = true;
+  return made;
+}
+
+nb::object array_of_result(const Value& like, std::shared_ptr<Storage> owner) {
+  nb::object made = new_array();
+  Tensor& t = *nb::inst_ptr<Tensor>(made);
+  t.dtype = t.memory.dtype = like.dtype;
+  t.shape = t.memory.shape = like.shape;
+  t.memory.strides = like.strides;
+  t.memory.data = owner->data;
+  t.memory.owner = std::move(owner);
   t.ready = true;
   return made;
 }

@@ -71,7 +71,7 @@ class Recording {
   Recording(const Recording&) = delete;
   Recorder& recorder() const { return recorder_at(held_); }
   // Records the graph's draft (operands filled in) and returns the Array of its result. sample: begun by the caller, done here.
-  nb::object done(bool shape_given, const RecordSample& sample);
+  nb::object done(bool shape_given, RecordSample& sample);
 
  private:
   nb::object held_;
@@ -85,6 +85,8 @@ class Recording {
 void compute(Tensor& tensor);
 // An Array on memory.
 nb::object array_on(Value memory, LeasePtr lease, nb::object array);
+// The same on a block of its own, with dtype, shape and strides of `like`.
+nb::object array_of_result(const Value& like, std::shared_ptr<Storage> owner);
 
 // Python's class Array.
 void set_array_class(nb::handle cls);

@@ -70,7 +70,7 @@ nb::object fast_binary(Op op, PyObject* self, PyObject* other, bool swapped) {
     Tensor* operands[] = {&x, array ? &tensor_at(other) : nullptr};
     if (swapped) std::swap(operands[0], operands[1]);
     Recording recording(operands, 2);
-    const RecordSample sample;
+    RecordSample sample;
     Instr& in = draft(recording, op, operands, 2);
     if (!array) in.imms.push_back(imm);
     return recording.done(false, sample);
@@ -100,7 +100,7 @@ PyObject* unary_slot(PyObject* a) {
       try {
         Tensor* const operand = &tensor_at(a);
         Recording recording(&operand, 1);
-        const RecordSample sample;
+        RecordSample sample;
         draft(recording, op, &operand, 1);
         return recording.done(false, sample);
       } catch (const UserError&) {  // told by the slow path
@@ -172,7 +172,7 @@ nb::object record(int opcode, nb::handle operands, nb::handle attrs, nb::handle 
   const Dims dims = shape.is_none() ? Dims{} : to_dims(shape, op_name(op));
 
   Recording recording(tensors.data(), tensors.size());
-  const RecordSample sample;
+  RecordSample sample;
   Instr& in = draft(recording, op, tensors.data(), tensors.size());
   in.attrs.assign(integers.data(), integers.data() + integers.size());
   in.imms.assign(immediates.data(), immediates.data() + immediates.size());

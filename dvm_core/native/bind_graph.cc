@@ -32,7 +32,7 @@ int64_t graph_input(Graph& g, nb::handle pointer, nb::handle shape, int dtype, n
 int64_t graph_op(Graph& g, int opcode, nb::handle operands, nb::handle attrs, nb::handle shape, int dtype, nb::handle imms, int64_t place, nb::handle name) {
   if (opcode <= 0 || opcode >= kOps) throw UserError("no opcode " + std::to_string(opcode));
   if (place < 0 || place > UINT32_MAX) throw UserError("no place " + std::to_string(place));
-  const RecordSample sample;
+  RecordSample sample;
   Instr& filled = g.draft();
   filled.op = static_cast<Op>(opcode);
   filled.place = static_cast<uint32_t>(place);

@@ -1,5 +1,6 @@
 #include "bind_common.h"
 #include "place.h"
+#include "replay.h"
 #include "snapshot.h"
 #include "stream.h"
 
@@ -37,6 +38,7 @@ void set_hook(int64_t program, int64_t instruction, int kind, int64_t hook, int6
   h.id = hook;
   h.every = every;
   h.limit = kind == kHookCheck && !(limit & 3) ? 3 : limit;
+  Replay::tell();
   h.first = p->launches.load();
   p->set_hook(h);
 }

@@ -2,6 +2,7 @@
 #include "bind_common.h"
 #include "infer.h"
 #include "pool.h"
+#include "replay.h"
 #include "warm.h"
 
 namespace dvm {
@@ -55,6 +56,7 @@ void add_times(nb::dict& d) {
 }
 
 nb::dict stats() {
+  Replay::tell();
   const SelectorStats s = selector_stats();
   const MemoryStats memory = memory_stats();
   const CopyStats copies = copy_stats();

@@ -1,5 +1,6 @@
 // Program, Instruction, Area and Launch as Python sees them: copies of what was true when they were asked for.
 #include "bind_common.h"
+#include "replay.h"
 
 namespace dvm {
 
@@ -187,7 +188,11 @@ void bind_programs(nb::module_& m) {
       .def_ro("id", &Program::id)
       .def_ro("name", &Program::name)
       .def_ro("backward", &Program::backward, "Any instruction is marked backward.")
-      .def_prop_ro("launches", [](Program& p) { return p.launches.load(); })
+      .def_prop_ro("launches",
+                   [](Program& p) {
+                     Replay::tell();
+                     return p.launches.load();
+                   })
       .def_prop_ro("input_count", [](Program& p) { return p.code()->inputs.size(); })
       .def_prop_ro("instructions", &instructions_of, "With the shapes and immediates of the last launch.")
       .def_prop_ro("input_shapes", &input_shapes, "(shape, dtype) of each input at the last launch.")

@@ -6,7 +6,7 @@
 
 #include "array.h"
 #include "device_memory.h"
-#include "replay.h"
+#include "replays.h"
 #include "steps.h"
 
 namespace dvm {
@@ -105,16 +105,20 @@ class Taken {
   std::vector<Was> arrays_;
 };
 
+}  // namespace
+
 class Replays {
  public:
   explicit Replays(std::vector<int> donated) : donated_(std::move(donated)) {
     if (std::any_of(donated_.begin(), donated_.end(), [](int number) { return number < 0; })) throw UserError("Replays: the number of an argument is negative");
   }
-  // The result of the function for these arguments, None if it must be called.
-  nb::object run(nb::handle tuple) {
+  nb::object run(PyObject* const* arguments, size_t count) {
     if (held.load(std::memory_order_relaxed) || active_capture() || stopping()) return nb::none();
-    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr()));
-    PyObject* const* arguments = reinterpret_cast<PyTupleObject*>(tuple.ptr())->ob_item;
+    // The usual case: what was used last fits, and nothing lets another thread run, or switch devices, until the results are there.
+    if (Entry* last = entries_.empty() ? nullptr : entries_.front().get(); last && last->replay->is_short() && !last->guards.is_valid() && donated_.empty() &&
+                                                                           fits(last->kinds, arguments, count) && all_ready(arguments, count) &&
+                                                                           !any_on_device(arguments, count))
+      return last->replay->begin() ? replayed_short(*last, arguments, count) : nb::none();
     std::shared_ptr<Entry> entry = find(arguments, count);
     if (entry && !all_ready(arguments, count)) {
       // Other threads run while this computes: the list may be another afterwards.
@@ -181,10 +185,37 @@ class Replays {
     return entries_.front();
   }
 
+  nb::object replayed_short(Entry& entry, PyObject* const* arguments, size_t count) {
+    void* addresses[kArguments];
+    for (size_t i = 0; i < count; ++i)
+      if (is_array(arguments[i])) addresses[i] = nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->memory.data;
+    set_step(current_step() + 1);
+    const nb::object held = entry.held;
+    const Replay& replay = *entry.replay;
+    const bool single = entry.single;
+    if (replay.results() == 1) {
+      std::shared_ptr<Storage> result;
+      entry.replay->run_short(addresses, &result);
+      return gathered(replay, &result, single);
+    }
+    std::vector<std::shared_ptr<Storage>> results(replay.results());
+    entry.replay->run_short(addresses, results.data());
+    return gathered(replay, results.data(), single);
+  }
+
+  // Making arrays may run Python: the replay is held by the caller.
+  static nb::object gathered(const Replay& replay, std::shared_ptr<Storage>* results, bool single) {
+    if (single) return array_of_result(replay.result(0), std::move(results[0]));
+    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(replay.results())));
+    for (size_t i = 0; i < replay.results(); ++i)
+      PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), array_of_result(replay.result(i), std::move(results[i])).release().ptr());
+    return tuple;
+  }
+
   nb::object replayed(Entry& entry, PyObject* const* arguments, size_t count) {
     void* addresses[kArguments];
     std::shared_ptr<Storage> given[kArguments];
-    std::vector<Value> results(entry.replay->results());
+    std::vector<std::shared_ptr<Storage>> results(entry.replay->results());
     for (size_t i = 0; i < count; ++i)
       if (is_array(arguments[i])) addresses[i] = nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->memory.data;
     Taken taken;
@@ -208,16 +239,18 @@ class Replays {
       entry.replay->run(addresses, given, results.data());
     }
     taken.keep();
-    if (entry.single) return array_on(std::move(results[0]), nullptr, {});
-    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
-    for (size_t i = 0; i < results.size(); ++i)
-      PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), array_on(std::move(results[i]), nullptr, {}).release().ptr());
-    return tuple;
+    return gathered(*entry.replay, results.data(), entry.single);
   }
 
   std::vector<std::shared_ptr<Entry>> entries_;  // used last first
   const std::vector<int> donated_;               // numbers of the arguments that are given away
 };
+
+Replays* replays_at(nb::handle h) { return nb::isinstance<Replays>(h) ? nb::inst_ptr<Replays>(h) : nullptr; }
+
+nb::object replay(Replays& replays, PyObject* const* arguments, size_t count) { return replays.run(arguments, count); }
+
+namespace {
 
 // Of what is recorded now and will be flushed next. None: a result is no part of it.
 nb::object recorded(nb::handle arguments, nb::handle results) {
@@ -244,11 +277,14 @@ void bind_replays(nb::module_& m) {
   nb::class_<Replay>(m, "Replay", "A flush that can be run again on other memory of the same shapes.");
   nb::class_<Replays>(m, "Replays", "The replays of a function in graph mode, by kind of arguments.")
       .def(nb::init<std::vector<int>>(), "donated"_a = std::vector<int>())
-      .def("run", &Replays::run, "arguments"_a, "The function's result, None if it must be called.")
+      .def(
+          "run", [](Replays& r, nb::tuple arguments) { return r.run(reinterpret_cast<PyTupleObject*>(arguments.ptr())->ob_item, arguments.size()); },
+          "arguments"_a, "The function's result, None if it must be called.")
       .def("add", &Replays::add, "arguments"_a, "replay"_a, "single"_a, "guards"_a.none(),
            "For arguments like these. single: the result is one array, else a tuple. guards(): whether what is read from outside is as it was.")
       .def("clear", &Replays::clear)
       .def("__len__", &Replays::size);
+  bind_replayed_function(m);
   m.def("recorded", &recorded, "arguments"_a, "results"_a, "What is recorded now as a Replay, None if a result is no part of it.");
   m.def("hold_replays", [](bool hold) { held.store(hold); }, "hold"_a, "While held, every call of a function in graph mode is made in Python.");
   m.def("step", &current_step, "Number of the current or last outermost captured call.");

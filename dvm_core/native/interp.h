@@ -8,6 +8,9 @@ namespace dvm {
 // One area on the calling thread and the pool; `sample`: null, or to be filled in. Throws UserError (an index out of range).
 void run_area(const AreaCode& area, RunIO& io, Sample* sample);
 
+// So little work that it stays on the calling thread.
+bool is_short(const AreaCode& area);
+
 // Areas of which none reads what another writes, as one piece of work for the pool; `ns`: what the tiles of each took, added up over the
 // cores. False, and nothing is done, if there is too little work to share.
 bool run_stack(const AreaCode* areas, int count, RunIO& io, int64_t* ns);

@@ -282,10 +282,10 @@ void Program::set_replayed(uint64_t number, const std::shared_ptr<ProgramCode>& 
   replayed_.store(number, std::memory_order_relaxed);
 }
 
-void Program::used_again(CompiledSegment& segment) {
-  segment.uses.fetch_add(1, std::memory_order_relaxed);
-  hits.fetch_add(1, std::memory_order_relaxed);
-  times->hits.fetch_add(1, std::memory_order_relaxed);
+void Program::used_again(CompiledSegment& segment, int64_t times_used) {
+  segment.uses.fetch_add(times_used, std::memory_order_relaxed);
+  hits.fetch_add(times_used, std::memory_order_relaxed);
+  times->hits.fetch_add(times_used, std::memory_order_relaxed);
   segment.last_used.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 

@@ -158,12 +158,16 @@ struct RunIO {
                                // may be filled in as views of their source.
   void* workspace = nullptr;  // view(segment).workspace_bytes bytes, 128-byte aligned, allocated by the launch
   std::vector<Stats>* stats;  // by HookSite::slot
-  FunctionTimes* times = nullptr;  // gets kernels, dispatch and waiting
+  FunctionTimes* times = nullptr;  // gets kernels, dispatch and waiting,
+  int stands_for = 1;  //   for so many runs
   std::vector<int>* checks;  // by HookSite::slot: or of check bits
 };
 // Values that are views of others, from where those are.
 void fill_views(const Segment& segment, std::vector<Value>* values);
 // Runs the segment on the calling thread and the worker pool. Throws UserError for an index out of range (naming it).
 void run(Segment& segment, RunIO& io);
+// Whether it is a few microseconds of work on the calling thread; and such a run without a look at the clock.
+bool is_short(const Segment& segment);
+void run_unmeasured(const Segment& segment, RunIO& io);
 
 }  // namespace dvm

@@ -105,8 +105,8 @@ class Program {
   // The same for a replay of this number, which brings its own code. Costs a comparison if it was the last one as well.
   void set_replayed(uint64_t number, const std::shared_ptr<ProgramCode>& code, const std::vector<int64_t>& geometry, const SegmentPtr& segment,
                     const std::vector<uint8_t>& keep);
-  // A segment taken from the selector before is run once more.
-  void used_again(CompiledSegment& segment);
+  // A segment taken from the selector before has been run again.
+  void used_again(CompiledSegment& segment, int64_t times_used);
   // Compiled as if there were no hooks, for the last launch's shapes and kept values.
   SegmentPtr unhooked();
   // What each pass made of it: compiled anew, for the same.

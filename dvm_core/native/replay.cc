@@ -1,6 +1,7 @@
 #include "replay.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "device_memory.h"
 #include "fork.h"
@@ -11,6 +12,12 @@ namespace {
 uint64_t next_number() {
   static uint64_t last = 0;  // under the GIL
   return ++last;
+}
+
+// Replays with runs that no counter knows yet.
+std::vector<Replay*>& untold() {
+  static auto* replays = new std::vector<Replay*>;
+  return *replays;
 }
 
 }  // namespace
@@ -41,9 +48,23 @@ Replay::Replay(const Graph& graph, const std::vector<std::pair<int64_t, int>>& a
   }
 }
 
+Replay::~Replay() { tell_own(); }
+
+void Replay::tell_own() {
+  if (!untold_) return;
+  std::erase(untold(), this);
+  program_->used_again(*segment_, untold_);
+  count(std::exchange(untold_, 0));
+}
+
+void Replay::tell() {
+  while (!untold().empty()) untold().back()->tell_own();
+}
+
 bool Replay::begin() {
   if (busy_.load(std::memory_order_acquire) || check_mask() || measure_every() || memory_log_on() || !current_profile().plain()) return false;
   if (program_ && program_->forgotten()) {
+    tell_own();
     program_.reset();
     segment_.reset();
   }
@@ -58,18 +79,22 @@ void Replay::compile() {
   request.end = static_cast<int>(code_->instrs.size());
   request.keep = keep_;
   segment_ = program_->segment(*code_, geometry_, request);
+  short_ = small && dvm::is_short(*segment_->segment);
 }
 
-// What a launch does for the counters and for whoever looks at the program's last launch.
+// What a launch does for whoever looks at the program's last one, and for the clocks of the process.
 void Replay::note_launch() {
-  const auto count = static_cast<int64_t>(code_->instrs.size());
-  program_->launches.fetch_add(1, std::memory_order_relaxed);
-  program_->times->launches.fetch_add(1, std::memory_order_relaxed);
-  program_->times->instructions.fetch_add(count, std::memory_order_relaxed);
   count_launch();
-  advance_instructions(count);
-  count_copy_avoided(segment_->copies_avoided);
+  advance_instructions(static_cast<int64_t>(code_->instrs.size()));
   program_->set_replayed(number_, code_, geometry_, segment_, keep_);
+}
+
+// And for the counters.
+void Replay::count(int64_t launches) {
+  program_->launches.fetch_add(launches, std::memory_order_relaxed);
+  program_->times->launches.fetch_add(launches, std::memory_order_relaxed);
+  program_->times->instructions.fetch_add(launches * static_cast<int64_t>(code_->instrs.size()), std::memory_order_relaxed);
+  count_copy_avoided(launches * segment_->copies_avoided);
 }
 
 // Given memory of the same bytes, whole, or fresh memory. The argument in the result's place comes first: p, m = step(p, m).
@@ -78,7 +103,8 @@ std::shared_ptr<Storage> Replay::memory_for(size_t place, void* const* addresses
   const Value& v = values_[static_cast<size_t>(result)];
   const auto bytes = static_cast<size_t>(v.shape.size() * item_size(v.dtype));
   const auto& over = view(*segment_->segment).over_inputs;
-  for (const bool in_place : {true, false})
+  for (const bool in_place : {true, false}) {
+    if (!given) break;
     for (const auto& [input, number] : arguments_) {
       if (in_place != (number == static_cast<int>(place)) || !given[number]) continue;
       if (given[number]->bytes != bytes || given[number]->data != addresses[number]) continue;
@@ -86,44 +112,69 @@ std::shared_ptr<Storage> Replay::memory_for(size_t place, void* const* addresses
       count_copy_avoided();
       return std::move(given[number]);
     }
+  }
   return allocate_unlogged(bytes);
 }
 
-void Replay::run(void* const* addresses, std::shared_ptr<Storage>* given, Value* results) {
-  struct End {  // whatever happens
-    Replay& r;
-    ~End() {
-      for (size_t v = r.code_->inputs.size(); v < r.values_.size(); ++v) {
-        r.values_[v].data = nullptr;
-        r.values_[v].owner.reset();
-      }
-      r.busy_.store(false, std::memory_order_release);
+// Who measures writes to the segment, one at a time.
+void Replay::run_segment(bool measured, int stands_for) {
+  std::unique_lock running(segment_->running, std::defer_lock);
+  if (measured) running.lock();
+  const SegmentView& seen = view(*segment_->segment);
+  std::shared_ptr<Storage> workspace;
+  if (seen.workspace_bytes > 0) workspace = allocate_unlogged(static_cast<size_t>(seen.workspace_bytes));
+  RunIO io{};
+  io.code = code_.get();
+  io.values = &values_;
+  io.workspace = workspace ? workspace->data : nullptr;
+  io.times = program_->times.get();
+  io.stands_for = stands_for;
+  if (measured) dvm::run(*segment_->segment, io);
+  else run_unmeasured(*segment_->segment, io);
+}
+
+// What a run writes among the values is its own until it lets go, whatever happens.
+struct Replay::End {
+  Replay& r;
+  ~End() {
+    for (size_t v = r.code_->inputs.size(); v < r.values_.size(); ++v) {
+      r.values_[v].data = nullptr;
+      r.values_[v].owner.reset();
     }
-  } end{*this};
-  const SpanOf bind(program_->times.get(), Phase::bind);
+    r.busy_.store(false, std::memory_order_release);
+  }
+};
+
+void Replay::run(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results, int stands_for) {
+  const End end{*this};
+  const SpanOf bind(program_->times.get(), Phase::bind, stands_for);
   const WhileRunning no_fork;
-  if (segment_) program_->used_again(*segment_);
+  if (segment_) program_->used_again(*segment_, 1);
   else compile();
+  place(addresses, given, results);
+  run_segment(true, stands_for);
+  note_launch();
+  count(1);
+}
+
+void Replay::run_short(void* const* addresses, std::shared_ptr<Storage>* results) {
+  if (const int stands_for = sampling_.next()) {
+    tell_own();
+    return run(addresses, nullptr, results, stands_for);
+  }
+  const End end{*this};
+  place(addresses, nullptr, results);
+  run_segment(false, 1);
+  note_launch();
+  if (++untold_ == 1) untold().push_back(this);
+}
+
+void Replay::place(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results) {
   for (const auto& [input, number] : arguments_) values_[static_cast<size_t>(input)].data = addresses[number];
   for (size_t i = 0; i < results_.size(); ++i) {
-    Value& v = values_[static_cast<size_t>(results_[i])];
-    results[i] = v;
-    results[i].owner = memory_for(i, addresses, given);
-    results[i].data = v.data = results[i].owner->data;
+    results[i] = memory_for(i, addresses, given);
+    values_[static_cast<size_t>(results_[i])].data = results[i]->data;
   }
-  {
-    std::lock_guard running(segment_->running);
-    const SegmentView& seen = view(*segment_->segment);
-    std::shared_ptr<Storage> workspace;
-    if (seen.workspace_bytes > 0) workspace = allocate_unlogged(static_cast<size_t>(seen.workspace_bytes));
-    RunIO io{};
-    io.code = code_.get();
-    io.values = &values_;
-    io.workspace = workspace ? workspace->data : nullptr;
-    io.times = program_->times.get();
-    dvm::run(*segment_->segment, io);
-  }
-  note_launch();
 }
 
 }  // namespace dvm

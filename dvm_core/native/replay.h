@@ -14,16 +14,31 @@ class Replay {
 
   // With the GIL, before each run. False if it takes a launch (hooks, checks, the memory log, another device than the cpu) or another thread is at it.
   bool begin();
-  // Writes the results, each on memory of its own, or on that of an argument that is given away (null: it is not) if no instruction reads
+  // Makes the results, each on memory of its own, or on that of an argument that is given away (null: it is not) if no instruction reads
   // it too late. Throws UserError of an instruction. Needs no GIL.
-  void run(void* const* addresses, std::shared_ptr<Storage>* given, Value* results);
+  void run(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results) { run(addresses, given, results, 1); }
+  // A run before found that it takes a few microseconds, and they all may be like this:
+  bool is_short() const { return short_; }
+  // the same with the GIL held throughout, no argument given away, and its time and counters told now and then.
+  void run_short(void* const* addresses, std::shared_ptr<Storage>* results);
+  // Tells the counters of all.
+  static void tell();
+  ~Replay();
   size_t results() const { return results_.size(); }
+  // Dtype, shape and strides of a result; what else is there is a run's.
+  const Value& result(size_t number) const { return values_[static_cast<size_t>(results_[number])]; }
   const bool small;
 
  private:
+  struct End;
   void compile();
+  void place(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results);
   std::shared_ptr<Storage> memory_for(size_t place, void* const* addresses, std::shared_ptr<Storage>* given) const;
+  void run(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results, int stands_for);
+  void run_segment(bool measured, int stands_for);
   void note_launch();
+  void count(int64_t launches);
+  void tell_own();
   const uint64_t number_;
   const std::vector<uint32_t> key_;
   const std::vector<int64_t> geometry_;
@@ -35,6 +50,9 @@ class Replay {
   std::vector<uint8_t> keep_;
   ProgramPtr program_;
   SegmentPtr segment_;
+  bool short_ = false;
+  Sampling sampling_;              // of short runs
+  int64_t untold_ = 0;             // short runs that no counter knows yet
   std::atomic<bool> busy_{false};  // what a run writes is its own until it lets go
 };
 

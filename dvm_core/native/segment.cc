@@ -306,10 +306,19 @@ void run(Segment& segment, RunIO& io) {
     a = end;
   }
   if (io.times) {
-    spend(*io.times, Phase::dispatch, all.dispatch);
-    spend(*io.times, Phase::kernels, all.kernels);
-    spend(*io.times, Phase::waiting, all.waited);
+    spend(*io.times, Phase::dispatch, all.dispatch, io.stands_for);
+    spend(*io.times, Phase::kernels, all.kernels, io.stands_for);
+    spend(*io.times, Phase::waiting, all.waited, io.stands_for);
   }
+  fill_views(segment, io.values);
+}
+
+bool is_short(const Segment& segment) {
+  return std::ranges::all_of(segment.areas, [](const AreaCode& a) { return is_short(a); });
+}
+
+void run_unmeasured(const Segment& segment, RunIO& io) {
+  for (const AreaCode& area : segment.areas) run_area(area, io, nullptr);
   fill_views(segment, io.values);
 }
 

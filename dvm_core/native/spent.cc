@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kFunctions = 1024;
 const char* const kGone = "(other functions)";
-constexpr int64_t kLongestRecording = 20'000;
+constexpr int64_t kLongestSample = 20'000;
 constexpr size_t kShapes = 4096;
 
 struct Table {
@@ -48,11 +48,6 @@ Table& table() {
 // Of the calling thread, since it began: told to a phase, or to nobody.
 thread_local int64_t spent_here = 0;
 
-// Recordings until the next sample, and the interval they make. The interval varies, or a function of sixteen ops would show one of them.
-struct Sampling {
-  int left = 1, interval = 1;
-  uint32_t random = 0x9e3779b9;
-};
 thread_local Sampling sampling;
 
 }  // namespace
@@ -86,34 +81,35 @@ std::vector<FunctionTimesPtr> all_times() {
   return t.functions;
 }
 
-void spend(FunctionTimes& function, Phase phase, int64_t ns) {
+void spend(FunctionTimes& function, Phase phase, int64_t ns, int stands_for) {
   if (ns <= 0) return;
-  function.ns[static_cast<int>(phase)].fetch_add(ns, std::memory_order_relaxed);
+  function.ns[static_cast<int>(phase)].fetch_add(ns < kLongestSample ? ns * stands_for : ns, std::memory_order_relaxed);
   spent_here += ns;
 }
 
-SpanOf::SpanOf(FunctionTimes* function, Phase phase) : function_(function), phase_(phase), spent_before_(spent_here), start_(now_ns()) {}
+SpanOf::SpanOf(FunctionTimes* function, Phase phase, int stands_for)
+    : function_(function), phase_(phase), stands_for_(stands_for), spent_before_(spent_here), start_(now_ns()) {}
 
 SpanOf::~SpanOf() {
   const int64_t life = now_ns() - start_, left = life - (spent_here - spent_before_);
-  if (function_ && left > 0) function_->ns[static_cast<int>(phase_)].fetch_add(left, std::memory_order_relaxed);
+  if (function_) spend(*function_, phase_, left, stands_for_);
   spent_here = spent_before_ + life;
 }
 
-RecordSample::RecordSample() {
-  if (--sampling.left == 0) start_ = now_ns();
+RecordSample::RecordSample() : stands_for_(sampling.next()) {
+  if (stands_for_) start_ = now_ns();
 }
 
-void RecordSample::done(FunctionTimes& function) const {
-  if (start_ < 0) {
-    if (sampling.left < 0) sampling.left = 1;  // a sampled recording failed: the next one is
-    return;
-  }
+RecordSample::~RecordSample() {
+  if (start_ >= 0) sampling.again();
+}
+
+void RecordSample::done(FunctionTimes& function) {
+  if (start_ < 0) return;
   // A sample that the system interrupted must not stand for sixteen.
-  const int64_t ns = std::min(now_ns() - start_ - clock_cost_ns(), kLongestRecording);
-  spend(function, Phase::record, ns * sampling.interval);
-  sampling.random = sampling.random * 1664525u + 1013904223u;
-  sampling.left = sampling.interval = 9 + static_cast<int>(sampling.random >> 28);
+  const int64_t ns = std::min(now_ns() - start_ - clock_cost_ns(), kLongestSample - 1);
+  spend(function, Phase::record, ns, stands_for_);
+  start_ = -1;
 }
 
 int64_t clock_cost_ns() {

@@ -1,5 +1,5 @@
 // The VM's own time, told apart by phase and captured function. A clock read costs about 20 ns: there are two in a launch besides those
-// between areas, and recording and dispatching are measured by samples.
+// between areas; recording, dispatching and replays of a few microseconds are measured by samples.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -39,29 +39,51 @@ using FunctionTimesPtr = std::shared_ptr<FunctionTimes>;
 FunctionTimesPtr times_of(const std::string& name);
 std::vector<FunctionTimesPtr> all_times();  // in the order of their first graph
 
-// Adds to a phase; a Span around it leaves this time out.
-void spend(FunctionTimes& function, Phase phase, int64_t ns);
+// Adds to a phase; a Span around it leaves this time out. stands_for: a sample, for so many times (for one if the system interrupted it).
+void spend(FunctionTimes& function, Phase phase, int64_t ns, int stands_for = 1);
 
 // What is left of its life, after what is spent within it, goes to `phase` (null: to nobody, the user's stops).
 class SpanOf {
  public:
-  SpanOf(FunctionTimes* function, Phase phase);
+  SpanOf(FunctionTimes* function, Phase phase, int stands_for = 1);
   ~SpanOf();
   SpanOf(const SpanOf&) = delete;
 
  private:
   FunctionTimes* const function_;
   const Phase phase_;
+  const int stands_for_;
   const int64_t spent_before_, start_;
+};
+
+// Which of many are measured: the first, then one of 9 to 24, in intervals that vary, or a function of sixteen ops would show one of them.
+class Sampling {
+ public:
+  // For how many this one stands, itself included; 0: it is not measured.
+  int next() {
+    if (--left_ > 0) return 0;
+    const int stands_for = interval_;
+    random_ = random_ * 1664525u + 1013904223u;
+    left_ = interval_ = 9 + static_cast<int>(random_ >> 28);
+    return stands_for;
+  }
+  void again() { left_ = 1; }  // what was to be measured failed: the next one is
+
+ private:
+  int left_ = 1, interval_ = 1;
+  uint32_t random_ = 0x9e3779b9;
 };
 
 // Every sixteenth recording or so is timed, and stands for those since the last.
 class RecordSample {
  public:
   RecordSample();
-  void done(FunctionTimes& function) const;
+  ~RecordSample();
+  RecordSample(const RecordSample&) = delete;
+  void done(FunctionTimes& function);
 
  private:
+  int stands_for_ = 0;
   int64_t start_ = -1;
 };
 
