@@ -9,7 +9,8 @@ OPS: tuple[tuple[str, int, str, int, str, str], ...]  # (name, code, class lette
 TILE_OPS: tuple[tuple[int, str, str, str, str], ...]  # (id, name, name in listings, operand layout, meaning), isa.h in order
 DTYPES: tuple[tuple[str, int, int], ...]  # (NumPy-style name, code, item size)
 
-class Error(Exception): ...  # shape, dtype or bounds error: message names op, dtypes and shapes; .place is the place id or 0
+class Error(Exception):  # shape, dtype or bounds error: message names op, dtypes and shapes
+    place: int  # id, or 0
 
 # ---- places: where an instruction comes from -------------------------------------------------------------------------------------
 def place(file: str, line: int, end_line: int = 0, column: int = 0, end_column: int = 0, function: str = "", backward: bool = False) -> int:

@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from . import _core, devices, graphtext, memory_plan, symbols
-from .devices import descriptors, templates
+from .devices import report
 from .dtypes import describe
 from .errors import ArgumentError
 from .msbc import Code, dump, function_hash
@@ -170,21 +170,12 @@ class Program:
     def _tile(self) -> list[tuple[str, int]]:
         lines: list[tuple[str, int]] = []
         if devices.profiles()[devices.device()]["elsewhere"]:
-            return self._calls()
+            return report.calls(self.code, devices.device())
         for area in self.core.areas:
             lines.append((f"// area {area.index}: {area.kind}, tile_num={area.tiles}, tile={area.tile_rows}x{area.tile_cols}", -1))
             for text in self.core.tile_text(area.index).splitlines():
                 owner = text.rpartition("; %")[2].strip() if "; %" in text else ""
                 lines.append((text, int(owner) if owner.isdigit() else -1))
-        return lines
-
-    def _calls(self) -> list[tuple[str, int]]:
-        # On a device behind a vendor's library there is no tile code: each instruction by its template.
-        end, code = devices.device(), self.code
-        lines = [(f"// {end}: instructions one after the other, each by its template", -1)]
-        for number, d in enumerate(descriptors.descriptors(code)):
-            binding = templates.bind(d, end.partition(":")[0])
-            lines += [(f"{number}: {name} ; %{number}", number) for name in str(binding).split(", ")]
         return lines
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import DataType, of
+from ..dtypes import DataType, int32, of
 from .descriptors import Descriptor
 
 Shape = tuple[int, ...]
@@ -180,6 +180,9 @@ _VALUES: dict[str, tuple[str, Callable[[Descriptor], Any]]] = {
     "on": ("scalar", lambda d: (d.imms[0], d.dtype)),
     "off": ("scalar", lambda d: (d.imms[1], d.dtype)),
     "extent": ("scalar", lambda d: (d.shape[d.attrs[0]], d.dtype)),
+    "one_i32": ("scalar", lambda d: (1, int32)),
+    "zero_i32": ("scalar", lambda d: (0, int32)),
+    "extent_i32": ("scalar", lambda d: (d.shape[d.attrs[0]], int32)),
     "axes": ("ints", _axes),
     "backward_axes": ("ints", lambda d: tuple(axis for axis, step in enumerate(d.attrs[1::2]) if step < 0)),
     "around": ("ints", _around),

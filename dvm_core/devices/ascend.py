@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import math
 import os
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,106 +15,13 @@ import numpy as np
 
 from .. import _core
 from ..dtypes import BY_CODE, DataType
-from ..errors import DeviceError, ShapeError, UnsupportedError, where
+from ..errors import DeviceError, UnsupportedError, where
 from ..philox import random
 from . import aclnn, pyacl
 from .arguments import Argument, View
+from .ascend_memory import Blocks, LaunchMemory, bytes_at
 from .descriptors import Descriptor, describe_instruction
 from .templates import NoTemplate, Template, bind
-
-ALIGNMENT = 512  # bytes: blocks of device memory are multiples of it, so that blocks of about a size can be used again
-
-
-class Blocks:
-    """Memory by size, kept for the next launch: the vendor asks not to allocate and free at every step."""
-
-    def __init__(self, calls: pyacl.Calls, settle: Callable[[], object], make: str, free: str, *arguments: int) -> None:
-        # settle: waits for the stream, whose work may use memory that was given back
-        self.calls, self._settle, self._make, self._free, self._arguments = calls, settle, make, free, arguments
-        self._idle: dict[int, list[int]] = defaultdict(list)
-        self._size: dict[int, int] = {}
-
-    def take(self, size: int) -> int:
-        """A block of at least so many bytes."""
-        size = max(math.ceil(size / ALIGNMENT), 1) * ALIGNMENT
-        if self._idle[size]:
-            return self._idle[size].pop()
-        code, address = self.calls.attempt(self._make, size, *self._arguments)
-        if code == pyacl.NO_MEMORY and self.release():
-            code, address = self.calls.attempt(self._make, size, *self._arguments)
-        if code:
-            raise pyacl.failure(self.calls.acl, f"acl.{self._make} of {size} bytes", code)
-        self._size[address] = size
-        return address
-
-    def give(self, address: int) -> None:
-        """The block may be used again."""
-        self._idle[self._size[address]].append(address)
-
-    def release(self) -> bool:
-        """Frees what nobody uses. Whether there was any."""
-        self._settle()
-        blocks = [address for idle in self._idle.values() for address in idle]
-        self._idle.clear()
-        for address in blocks:
-            del self._size[address]
-            self.calls.attempt(self._free, address)
-        return bool(blocks)
-
-    def close(self) -> None:
-        """Frees every block, also what a launch that failed has left."""
-        self._idle.clear()
-        while self._size:
-            self.calls.attempt(self._free, self._size.popitem()[0])
-
-
-class _Launch:
-    """The memory of one launch. A stream works in order: device memory that no later call wants may be given to one at once; the host's
-    only when the stream has been waited for."""
-
-    def __init__(self, device: Ascend) -> None:
-        self.device = device
-        self.values: dict[int, tuple[int, DataType, tuple[int, ...]]] = {}  # by local id: address on the device
-        self.arrays: dict[int, np.ndarray] = {}  # of values that came from the host
-        self._passing: list[int] = []  # temporaries and workspaces
-        self._staged: list[int] = []
-
-    def value(self, local: int, dtype: DataType, shape: tuple[int, ...]) -> int:
-        """Memory of a value, until it is dropped."""
-        address = self.device.memory.take(math.prod(shape) * dtype.itemsize)
-        self.values[local] = (address, dtype, shape)
-        return address
-
-    def drop(self, local: int) -> None:
-        """Nothing reads the value any more."""
-        self.device.memory.give(self.values.pop(local)[0])
-
-    def passing(self, size: int) -> int:
-        """Device memory for the instruction at work."""
-        self._passing.append(self.device.memory.take(size))
-        return self._passing[-1]
-
-    def passed(self) -> None:
-        """The instruction's calls have been made."""
-        while self._passing:
-            self.device.memory.give(self._passing.pop())
-
-    def staged(self, size: int) -> int:
-        """Page-locked host memory, until the end."""
-        self._staged.append(self.device.host.take(size))
-        return self._staged[-1]
-
-    def end(self) -> None:
-        """Everything may be used again."""
-        self.passed()
-        for local in list(self.values):
-            self.drop(local)
-        while self._staged:
-            self.device.host.give(self._staged.pop())
-
-
-def _bytes_at(address: int, size: int) -> np.ndarray:
-    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 class Ascend:
@@ -176,7 +81,7 @@ class Ascend:
                 raise DeviceError(
                     f"ascend:{self.number} failed before ({self.broken}): dvm.set_device('ascend:{self.number}') opens it again"
                 )
-            launch = _Launch(self)
+            launch = LaunchMemory(self.memory, self.host)
             started = False
             try:
                 self.calls("rt.set_context", self.context)
@@ -199,18 +104,18 @@ class Ascend:
                 else:
                     launch.end()
 
-    def _bring(self, launch: _Launch, local: int, array: np.ndarray, dtype: DataType) -> None:
+    def _bring(self, launch: LaunchMemory, local: int, array: np.ndarray, dtype: DataType) -> None:
         address = launch.value(local, dtype, array.shape)
         launch.arrays[local] = array
         if array.nbytes:
             self._copy_in(launch, address, array)
 
-    def _copy_in(self, launch: _Launch, address: int, array: np.ndarray) -> None:
+    def _copy_in(self, launch: LaunchMemory, address: int, array: np.ndarray) -> None:
         staged = launch.staged(array.nbytes)
-        _bytes_at(staged, array.nbytes)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        bytes_at(staged, array.nbytes)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         self.calls("rt.memcpy_async", address, array.nbytes, staged, array.nbytes, pyacl.HOST_TO_DEVICE, self.stream)
 
-    def _fetch(self, launch: _Launch, made: dict[int, Any]) -> None:
+    def _fetch(self, launch: LaunchMemory, made: dict[int, Any]) -> None:
         copies = []
         for local, (array, _) in made.items():
             if array.nbytes:
@@ -228,11 +133,11 @@ class Ascend:
         finally:
             self.calls.attempt("rt.destroy_event", event)
         for array, staged in copies:
-            array.reshape(-1).view(np.uint8)[:] = _bytes_at(staged, array.nbytes)
+            array.reshape(-1).view(np.uint8)[:] = bytes_at(staged, array.nbytes)
 
     # ---- an instruction --------------------------------------------------------------------------------------------------------------
 
-    def _compute(self, launch: _Launch, local: int, item: Any, d: Descriptor, template: Template) -> None:
+    def _compute(self, launch: LaunchMemory, local: int, item: Any, d: Descriptor, template: Template) -> None:
         address = launch.value(local, d.dtype, d.shape)
         if d.size == 0:
             return
@@ -252,7 +157,9 @@ class Ascend:
                 values = [self._argument(launch, item, d, names, arguments, argument) for argument in call.arguments]
                 aclnn.call(self.libraries, call.name, values, launch.passing, self.stream)
 
-    def _argument(self, launch: _Launch, item: Any, d: Descriptor, names: dict[str, Any], made: aclnn.Arguments, argument: Argument) -> Any:
+    def _argument(
+        self, launch: LaunchMemory, item: Any, d: Descriptor, names: dict[str, Any], made: aclnn.Arguments, argument: Argument
+    ) -> Any:
         value = argument.value
         if argument.kind in aclnn.PLAIN:
             return aclnn.PLAIN[argument.kind](value)
@@ -270,7 +177,7 @@ class Ascend:
             return made.tensor(value, *self._checked_index(launch, item, d, value))
         return made.tensor(value, *names[value.base])
 
-    def _checked_index(self, launch: _Launch, item: Any, d: Descriptor, view: View) -> tuple[int, int]:
+    def _checked_index(self, launch: LaunchMemory, item: Any, d: Descriptor, view: View) -> tuple[int, int]:
         # An index out of range is an error here and undefined there: the host looks at every one before the call, and makes those that
         # count from the end plain.
         local = item.operands[1]
@@ -284,20 +191,24 @@ class Ascend:
                 staged = launch.staged(index.nbytes)
                 self.calls("rt.memcpy_async", staged, index.nbytes, address, index.nbytes, pyacl.DEVICE_TO_HOST, self.stream)
                 self.calls("rt.synchronize_stream", self.stream)
-                index.view(np.uint8)[:] = _bytes_at(staged, index.nbytes)
+                index.view(np.uint8)[:] = bytes_at(staged, index.nbytes)
         extent = view.extent or 0
         wrong = np.flatnonzero((index < -extent) | (index >= extent))
         if wrong.size:
-            file, line = where(item.place)
-            raise ShapeError(
-                f"{d.op}: index {index[wrong[0]]} (element {wrong[0]} of the index {list(shape)}) is out of range for axis {d.attrs[0]} of "
-                f"extent {extent}",
-                op=d.op, file=file, line=line,
-            )  # fmt: skip
+            where_in = f"element {wrong[0]} of the index [{','.join(map(str, shape))}]"
+            text = f"{d.op}: index {index[wrong[0]]} ({where_in}) is out of range for axis {d.attrs[0]} of extent {extent}"
+            raise _error(item.place, text)
         if (index < 0).any():
             address = launch.passing(index.nbytes)
             self._copy_in(launch, address, np.where(index < 0, index + index.dtype.type(extent), index))
         return address, size
+
+
+def _error(place: int, text: str) -> _core.Error:
+    # The core's own error: whoever calls makes of it what it makes of an index that the core refuses.
+    error = _core.Error(text)
+    error.place = place
+    return error
 
 
 # What the host makes, by name: of a descriptor.

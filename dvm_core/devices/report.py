@@ -35,6 +35,14 @@ def text(code: Any, device: str | None = None) -> str:
     return "\n".join([*lines, *(_summary(end, found) for end in wanted)]) + "\n"
 
 
+def calls(code: Any, device: str) -> list[tuple[str, int]]:
+    """What stands for tile code on a device behind a vendor's library: (line, number of its instruction or -1)."""
+    lines = [(f"// {device}: instructions one after the other, each by its template", -1)]
+    for number, d in enumerate(descriptors(code)):
+        lines += [(f"{number}: {name} ; %{number}", number) for name in str(bind(d, device.partition(":")[0])).split(", ")]
+    return lines
+
+
 def _summary(end: BackEnd, found: Sequence[Descriptor]) -> str:
     missing = [f"%{number + 1} {d.op}" for number, d in enumerate(found) if isinstance(bind(d, end.name), NoTemplate)]
     bound = len(found) - len(missing)

@@ -54,7 +54,7 @@ def _compare(name: str, mirrored: str) -> tuple[Variant, ...]:
 
 
 def _rounding(name: str) -> tuple[Variant, ...]:
-    return (*_unary(name), *_one(WHOLE, "aclnnInplaceCopy r a"))  # integers are whole
+    return (*_unary(name), *_one(f"{WHOLE} bool", "aclnnInplaceCopy r a"))  # integers are whole
 
 
 def _bits(name: str) -> tuple[Variant, ...]:
@@ -96,7 +96,7 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
     "LOGICAL_OR": _one("bool", "aclnnLogicalOr a b r"),
     "LOGICAL_NOT": _unary("LogicalNot", "bool"),
     "NEG": _unary("Neg", f"{WIDE} i8 i32 i64"),
-    "ABS": _unary("Abs", NUMBERS),
+    "ABS": (*_unary("Abs", NUMBERS), *_one("bool", "aclnnInplaceCopy r a")),
     "EXP": _unary("Exp"),
     "LOG": _unary("Log"),
     "SQRT": _unary("Sqrt"),
@@ -109,9 +109,9 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
     "CEIL": _rounding("Ceil"),
     "ROUND": _rounding("Round"),
     "TRUNC": _rounding("Trunc"),
-    "IS_FINITE": _unary("IsFinite", NUMBERS),
-    "IS_NAN": _one(NUMBERS, "aclnnNeTensor a a r"),
-    "IS_INF": _unary("IsInf", FLOATS),
+    "IS_FINITE": (*_unary("IsFinite", WIDE), *_one(f"{WHOLE} bool", "aclnnEqTensor a a r")),
+    "IS_NAN": _one(ALL, "aclnnNeTensor a a r"),
+    "IS_INF": (*_unary("IsInf", FLOATS), *_one(f"{WHOLE} bool", "aclnnInplaceZero r")),
     "SIN": _unary("Sin"),
     "COS": _unary("Cos"),
     "TAN": _unary("Tan"),
@@ -176,7 +176,9 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
     "PAD": _one(ALL, "aclnnConstantPadNd a around $ r"),
     "CUMSUM": _one(NUMBERS, "aclnnCumsumV2 a axis exclusive reverse r"),
     "FULL": _one(ALL, "aclnnInplaceFillScalar r $"),
-    "IOTA": _one(f"{WIDE} i32 i64", "aclnnArange zero extent one v", "aclnnInplaceCopy r v:along", temporaries=("v r extent",)),
+    "IOTA": (*_one(f"{WIDE} i32 i64", "aclnnArange zero extent one v", "aclnnInplaceCopy r v:along", temporaries=("v r extent",)),
+             *_one("i8 u8", "aclnnArange zero_i32 extent_i32 one_i32 w", "aclnnCast w dtype v", "aclnnInplaceCopy r v:along",
+                   temporaries=("v r extent", "w i32 extent"))),
     "ARGMAX": _one(NUMBERS, "aclnnArgMax a extreme_axis keepdims r", note=_ORDER),
     "ARGMIN": _one(NUMBERS, "aclnnArgMin a extreme_axis keepdims r", note=_ORDER),
     "SORT": _one(NUMBERS, "aclnnSort a true axis descending r i", temporaries=("i i64 a",)),

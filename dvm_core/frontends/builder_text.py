@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import graphtext
+from .. import devices, graphtext
 from ..devices import Device
 from ..msbc import Code
 from .builder_objects import Late, NDObject
@@ -81,6 +81,10 @@ def _area(code: Code, numbers: Sequence[int]) -> list[str]:
 def das(programs: Sequence[Any]) -> str:
     """Tile code of every area of the programs' last launches."""
     lines = []
+    if devices.profiles()[devices.device()]["elsewhere"]:
+        from ..devices import report
+
+        return "".join(f"{text}\n" for program in programs for text, _ in report.calls(Code.of(program), devices.device()))
     for program in programs:
         for area in program.areas:
             text = [line.rstrip() for line in program.tile_text(area.index).splitlines()]

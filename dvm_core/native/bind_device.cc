@@ -96,11 +96,20 @@ void add_device(const std::string& name, const std::string& arch, nb::handle run
     nb::dict read, made;
     const auto first = static_cast<size_t>(code.value_of(begin)), last = static_cast<size_t>(code.value_of(end));
     for (size_t v = 0; v < last; ++v) {
-      if (!values[v].data || (v >= first && !keep[v])) continue;
+      Value value = values[v];
+      static char nothing[8];
+      if (v < code.inputs.size() && value.shape.size() == 0) value.data = nothing;  // an empty tensor may lie nowhere
+      if (!value.data || (v >= first && !keep[v])) continue;
       nb::dict& into = v < first ? read : made;
-      into[nb::int_(v)] = nb::make_tuple(to_array(values[v], nullptr, v >= first), static_cast<int>(values[v].dtype));
+      into[nb::int_(v)] = nb::make_tuple(to_array(value, nullptr, v >= first), static_cast<int>(value.dtype));
     }
-    nb::borrow(runners[number])(code.inputs.size(), instructions_between(code, begin, end), read, made);
+    try {
+      nb::borrow(runners[number])(code.inputs.size(), instructions_between(code, begin, end), read, made);
+    } catch (nb::python_error& error) {
+      // The core's own error is what an instruction of its own would have thrown, and is told as such.
+      if (!error.matches(nb::module_::import_("dvm_core._core").attr("Error"))) throw;
+      throw UserError(nb::cast<std::string>(nb::str(error.value())), nb::cast<uint32_t>(error.value().attr("place")));
+    }
   });
   runners.push_back(run.inc_ref().ptr());
 }

@@ -26,6 +26,8 @@ def _scatter_add(x, dim, index, source):
 
 
 def _pad(x, pads, value):
+    if not x.ndim:
+        return x
     widths = [(pads[2 * i], pads[2 * i + 1]) for i in range(x.ndim)][::-1]
     return np.pad(x, widths, constant_values=value)
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from ascend_stand_in import StandIn
 from core_kit import OP, Recorder, arange, drain, stop_handler
+from core_programs import check_step, run
+from random_programs import random_program
 
 import dvm_core as dvm
 from dvm_core import _core
@@ -67,6 +69,22 @@ def test_every_op_gives_what_the_cpu_gives_or_says_that_it_cannot(cann, op):
         got, want = (cases.wide(x, "bfloat16") if x.dtype == np.uint16 else x.astype(np.float64) for x in (got, want))
         np.testing.assert_allclose(got, want, rtol=2e-2 if half else 1e-4, atol=1e-2 if half else 1e-4, err_msg=str(case.dtypes))
     assert runs or op in ("SCATTER", "SCATTER_ELEMENTS")
+
+
+def test_every_instruction_of_random_programs_is_numpys_or_refused(cann):
+    ran = 0
+    for seed in range(40):
+        program = random_program(seed)
+        keep = list(range(len(program.inputs), len(program.inputs) + len(program.steps)))
+        try:
+            recorded, _ = on_ascend(lambda program=program, keep=keep: run(program, keep))
+        except dvm.UnsupportedError:
+            continue
+        values = [*program.inputs, *(recorded.array(v) for v in keep)]
+        for step in range(len(program.steps)):
+            check_step(program, step, values)
+        ran += 1
+    assert ran >= 10
 
 
 def test_a_training_step_from_the_public_api(cann):
@@ -144,10 +162,29 @@ def test_indices_are_checked_before_the_call_and_may_count_from_the_end(cann, co
     dvm.set_device("ascend:0")
     np.testing.assert_array_equal(take([0, -1, 4]), arange(5, 3)[[0, -1, 4]])
     before = len(cann.finished)
-    with pytest.raises(dvm.ShapeError, match=r"GATHER: index 5 \(element 1 of the index \[3\]\) is out of range for axis 0 of extent 5"):
+    with pytest.raises(_core.Error, match=r"GATHER: index 5 \(element 1 of the index \[3\]\) is out of range for axis 0 of extent 5"):
         take([0, 5, 1])
     assert "aclnnIndexSelect" not in cann.finished[before:]
     np.testing.assert_array_equal(take([2]), arange(5, 3)[[2]])
+
+
+def test_an_index_out_of_range_has_the_users_line(cann):
+    dvm.set_device("ascend:0")
+    x = dvm.tensor(arange(5, 3))
+    with pytest.raises(dvm.ShapeError, match=r"test_ascend.py:\d+: GATHER: index 9") as caught:
+        np.asarray(x[dvm.tensor(np.array([0, 9], np.int32))])
+    assert os.path.basename(caught.value.file) == "test_ascend.py"
+
+
+def test_an_empty_tensor_that_lies_nowhere_is_an_input(cann):
+    def doubled():
+        r = Recorder()
+        x = r.graph.input(0, (0, 4), 1)
+        y = r.concat(x, r.input(arange(2, 4)), attrs=(0,))
+        r.graph.flush([y])
+        return r.array(y)
+
+    np.testing.assert_array_equal(on_ascend(doubled), doubled())
 
 
 # ---- stops and hooks -----------------------------------------------------------------------------------------------------------------
