@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .dtypes import DataType, bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
-from .errors import ArgumentError, DeviceError, DtypeError, Error, ShapeError, UnknownNameError, UnsupportedError
+from .errors import ArgumentError, DeviceError, DtypeError, Error, OutOfMemoryError, ShapeError, UnknownNameError, UnsupportedError
 
 if TYPE_CHECKING:
     from . import msbc
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .checks import check
     from .devices import device, set_device
     from .frontends.array import Array, tensor
+    from .frontends.array_exchange import from_dlpack
     from .frontends.builder import IntArrayRef, Kernel, NDObject, PyKernel, ScalarRef, kernel
     from .frontends.jit import jit
     from .programs import programs
@@ -46,6 +47,7 @@ _LAZY = {
     "tensor": ("frontends.array", "tensor"),
     "convert_to_bf16": ("bf16", "convert_to_bf16"),
     "convert_from_bf16": ("bf16", "convert_from_bf16"),
+    "from_dlpack": ("frontends.array_exchange", "from_dlpack"),
     "Array": ("frontends.array", "Array"),
     "programs": ("programs", ""),
     "msbc": ("msbc", ""),
@@ -67,6 +69,7 @@ __all__ = [
     "IntArrayRef",
     "Kernel",
     "NDObject",
+    "OutOfMemoryError",
     "PyKernel",
     "ScalarRef",
     "ShapeError",
@@ -82,6 +85,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "from_dlpack",
     "int8",
     "int32",
     "int64",

@@ -87,6 +87,7 @@ class Tensor:
     ndim: int
     size: int
     in_memory: bool  # computed, or an input
+    given_away: bool  # a call took it (donate)
     def _numpy(self) -> np.ndarray:
         """The values, computed if they must be."""
     def __add__(self, other: Any) -> Any: ...
@@ -115,6 +116,10 @@ def record(opcode: int, operands: tuple[Any, ...], attrs: tuple[int, ...] = (), 
     where immediate 0 stands."""
 def array_from_numpy(array: np.ndarray, dtype: int) -> Any:
     """An Array on the memory of a NumPy array whose items are of that dtype."""
+def array_from_dlpack(data: Any) -> Any:
+    """An Array on the memory of anything with __dlpack__ that lives on the CPU."""
+def exported(array: np.ndarray, dtype: int) -> Any:
+    """An object with __dlpack__ on the memory of a NumPy array whose items are of that dtype."""
 def array_of(data: Any) -> Any:
     """An Array on the memory of a NumPy array or a framework's CPU tensor; None if it takes more than that."""
 def give_away(array: Tensor) -> None:

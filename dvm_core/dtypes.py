@@ -30,6 +30,14 @@ class DataType:
 
         return numpy.dtype({"bool": numpy.bool_, "bfloat16": numpy.uint16}.get(self.name, self.name))
 
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the largest integer it holds; of bool 0 and 1. Not for floats."""
+        if self.kind == "b":
+            return 0, 1
+        bits = 8 * self.itemsize
+        return (0, (1 << bits) - 1) if self.name[0] == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DataType):
             return self is other

@@ -54,6 +54,10 @@ class UnsupportedError(Error, NotImplementedError):
     """Understood, but not part of this version; the message names what is."""
 
 
+class OutOfMemoryError(Error, MemoryError):
+    """There is no memory for a value; the message names the op, its result and the bytes."""
+
+
 class DeviceError(Error):
     """The device is unknown or not available in this version, or what lives could not be moved to it."""
 
@@ -70,6 +74,7 @@ def where(place: int) -> tuple[str, int]:
 
 # What the core's message is about; the first that matches decides.
 _KINDS: tuple[tuple[re.Pattern[str], type[Error]], ...] = (
+    (re.compile(r"no memory|has no room"), OutOfMemoryError),
     (re.compile(r"dtype|does not take|does not make|must be bool|must be int32"), DtypeError),
     (re.compile(r"\[[\d,]*\]|axis|axes|rank|shape|extent|permutation"), ShapeError),
 )

@@ -5,22 +5,26 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from .. import _core
 from ..bf16 import convert_from_bf16, convert_to_bf16
-from ..dtypes import TABLE, DataType, bfloat16, describe, float32, float64
+from ..dtypes import TABLE, DataType, bfloat16, bool_, describe, float32, float64, int32, int64
 from ..dtypes import of as dtype_of
-from ..errors import DtypeError, convert, where
+from ..errors import ArgumentError, DtypeError, convert, where
 from ..msbc.layout import CODES as OP
 from . import array_index, array_record
+from .array_exchange import Exchange
 from .array_methods import Methods, Scalar
 from .array_record import record
 from .array_select import Selection
 from .array_windows import Windows
 
+# Comparisons with a number beyond the dtype's range: those in which the number (1: larger, -1: smaller than all) makes every element true.
+_BEYOND = {"LESS": (1,), "LESS_EQUAL": (1,), "GREATER": (-1,), "GREATER_EQUAL": (-1,), "EQUAL": (), "NOT_EQUAL": (1, -1)}
 _AS_THEY_ARE = {dtype.numpy: dtype.code for dtype in TABLE if dtype is not bfloat16}  # NumPy's dtypes that are ours
 
 
@@ -41,6 +45,9 @@ def tensor(data: Any, dtype: Any = None) -> Array:
     if dtype is None and array.dtype == np.float64 and not isinstance(data, (np.ndarray, np.generic)):
         dtype = float32
     wanted = dtype_of(array.dtype if dtype is None else dtype, file=file, line=line)
+    if wanted.kind != "f" and isinstance(data, (bool, int, float, list, tuple)):
+        for extreme in (array.min(), array.max()) if array.size and array.dtype.kind in "iufO" and wanted.kind == "i" else ():
+            _number_of("tensor", int(extreme) if -(2**99) < extreme < 2**99 else float(extreme), wanted)
     if wanted is bfloat16:
         return _on(array if array.dtype == np.uint16 else convert_to_bf16(array), wanted.code)
     return _on(np.asarray(convert_from_bf16(array) if array.dtype.name == "bfloat16" else array, wanted.numpy), wanted.code)
@@ -65,10 +72,13 @@ def _on(array: np.ndarray, code: int) -> Array:
     # Strides that fall between the items exist in NumPy (a field of a record) and not here.
     if not array.flags.c_contiguous and any(stride % array.itemsize for stride in array.strides):
         array = np.ascontiguousarray(array)
-    return _core.array_from_numpy(array, code)
+    try:
+        return _core.array_from_numpy(array, code)
+    except _core.Error as error:
+        raise convert(error, place=_core.user_place()) from None
 
 
-class Array(_core.Tensor, Methods, Selection, Windows):
+class Array(_core.Tensor, Methods, Selection, Windows, Exchange):
     """A tensor, in memory or still to be computed. `shape`, `dtype`, `ndim`, `size` are known at once; `numpy()` computes.
 
     Two arrays in one op have one dtype (nothing is promoted); a Python number takes the array's. Errors name op, dtypes, shapes and line.
@@ -76,7 +86,7 @@ class Array(_core.Tensor, Methods, Selection, Windows):
     """
 
     __slots__ = ("__weakref__",)
-    __array_ufunc__ = None  # ndarray + Array is Array.__radd__
+    __repr__ = Exchange.__repr__  # before the core's own
 
     # ---- values --------------------------------------------------------------------------------
 
@@ -133,9 +143,6 @@ class Array(_core.Tensor, Methods, Selection, Windows):
         """The parts along the first axis."""
         return (self[i] for i in range(len(self)))
 
-    def __repr__(self) -> str:
-        return f"dvm.tensor({describe(self.dtype, self.shape)}{'' if self.in_memory else ', not computed yet'})"
-
     def __str__(self) -> str:
         return str(self.numpy())
 
@@ -157,6 +164,13 @@ class Array(_core.Tensor, Methods, Selection, Windows):
         return record(OP[name], (self, *others), attrs, shape, dtype.code if dtype else 0)
 
     def _binary(self, name: str, other: Any, swapped: bool = False) -> Array:
+        if name in _BEYOND and self.dtype.kind != "f" and isinstance(other, (int, np.integer)):
+            least, most = self.dtype.range
+            if not least <= other <= most:  # as NumPy: compared as numbers
+                return full(self.shape, (1 if other > most else -1) in _BEYOND[name], bool_)
+        if name == "POW" and not swapped and self.dtype.kind != "f" and isinstance(other, (int, np.integer)) and other < 0:
+            raise _argument_error(name, f"{describe(self.dtype, self.shape)} to the power {other}: integers have no negative powers; "
+                                        f"convert with .astype('float64')")
         other = self._operand(name, other)
         imms: tuple[Scalar, ...]
         pair, imms = ((self, other), ()) if isinstance(other, Array) else ((self, None), (other,))
@@ -177,12 +191,7 @@ class Array(_core.Tensor, Methods, Selection, Windows):
         return other
 
     def _number(self, name: str, value: Any) -> Scalar:
-        value = value.item() if isinstance(value, np.generic) else value
-        if self.dtype.kind == "f":
-            return float(value)
-        if isinstance(value, float) and not value.is_integer():
-            raise self._dtype_error(name, f"the number {value!r} does not fit an array of {self.dtype}; convert it with .astype('float32')")
-        return int(value)
+        return _number_of(name, value, self.dtype)
 
     def _dtype_error(self, name: str, text: str, *others: Array) -> DtypeError:
         file, line = where(_core.user_place())
@@ -226,10 +235,33 @@ class Array(_core.Tensor, Methods, Selection, Windows):
     __hash__ = object.__hash__  # == compares elements, so identity is what is hashed
 
 
+def _argument_error(name: str, text: str) -> ArgumentError:
+    file, line = where(_core.user_place())
+    return ArgumentError(f"{name}: {text}", op=name, file=file, line=line)
+
+
+def _number_of(name: str, value: Scalar | np.generic, dtype: DataType) -> Scalar:
+    """A number as an array of a dtype holds it. Raises ArgumentError for one it does not hold: nothing wraps around unseen."""
+    number: Any = value.item() if isinstance(value, np.generic) else value
+    if dtype.kind == "f":
+        try:
+            return float(number)
+        except OverflowError:
+            raise _argument_error(name, f"{str(number)[:20]}... does not fit {dtype}") from None
+    least, most = dtype.range
+    if isinstance(number, float) and not number.is_integer():
+        raise _argument_error(name, f"the number {number!r} does not fit an array of {dtype}; convert the array with .astype('float32')")
+    if not least <= number <= most:
+        wider = next((other.name for other in (int32, int64) if other.range[0] <= number <= other.range[1]), "float64")
+        raise _argument_error(name, f"the number {number!r} does not fit an array of {dtype} ({least} to {most}); "
+                                    f"convert the array with .astype({wider!r})")
+    return int(number)
+
+
 def full(shape: Sequence[int], value: Scalar, dtype: Any = float32) -> Array:
     """An array of one value."""
     wanted = dtype_of(dtype)
-    number = float(value) if wanted.kind == "f" else int(value)
+    number = _number_of("FULL", value, wanted)
     return record(OP["FULL"], (), (), tuple(shape), wanted.code, (number,))
 
 
@@ -238,5 +270,10 @@ def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
     first = arrays[0]
     return first._op("CONCAT", [first._operand("CONCAT", item) for item in arrays[1:]], (first._axis(axis),))  # type: ignore[misc]
 
+
+for _part in (Methods, Selection, Windows, Exchange):  # Python's own messages name methods by this
+    for _method in vars(_part).values():
+        if isinstance(_method, FunctionType):
+            _method.__qualname__ = f"dvm.tensor.{_method.__name__}"
 
 _core.set_array_class(Array, array_record.flush, TABLE, np.ndarray, _AS_THEY_ARE)

@@ -144,11 +144,15 @@ class Selection:
 
     # ---- at random ---------------------------------------------------------------------------------
 
-    def dropout(self, p: float, seed: int, offset: int = 0) -> Array:
+    def dropout(self, p: float, seed: int | None = None, offset: int = 0) -> Array:
         """Each element with probability p is 0, the others are divided by 1 - p. Which ones depends on seed, offset and place alone."""
         if not 0 <= p < 1:
             file, line = where(_core.user_place())
             raise ArgumentError(f"dropout takes a probability from 0 to below 1, got {p!r}", op="RANDOM", file=file, line=line)
+        if seed is None:
+            file, line = where(_core.user_place())
+            raise ArgumentError("dropout needs a seed, as in x.dropout(0.1, seed=step): the same seed drops the same elements",
+                                op="RANDOM", file=file, line=line)
         kept = random(self.shape, seed, offset) >= p
         return kept.where(self, 0) * (1 / (1 - p))
 

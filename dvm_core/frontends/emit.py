@@ -19,6 +19,8 @@ F32, F16, BF16, F64, BOOL, I8, U8, I32, I64 = (dtype.code for dtype in TABLE)
 FLOATS = frozenset((F32, F16, BF16, F64))
 HALVES = frozenset((F16, BF16))
 
+_NARROW = {I8: 8, U8: 8, I32: 32}
+_EXACT = 2.0**53
 _BOOL = frozenset(code for _, code, _, _, rule, _ in _core.OPS if rule == "bool")
 _SELECT = CODE["SELECT"]
 _VIEWS = frozenset(code for code, letter in CLASS.items() if letter == "V")
@@ -44,6 +46,16 @@ def signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
+def wrapped(number: float, dtype: int) -> float:
+    """A whole number as a narrow integer dtype holds it, wrapped around as frameworks do; anything else as it is."""
+    bits = _NARROW.get(dtype)
+    if bits is None or not -_EXACT <= number <= _EXACT or not number.is_integer():
+        return number
+    rest = int(number) & ((1 << bits) - 1)
+    found = rest - (1 << bits) if dtype != U8 and rest >> (bits - 1) else rest
+    return number if found == number else float(found)
+
+
 class Emitter:
     """Base of what records: a front end's capture, and the builder of a backward plan."""
 
@@ -62,9 +74,9 @@ class Emitter:
     def binary(self, opcode: int, a: Operand, b: Operand) -> int:
         """A class-B instruction; either side may be a float."""
         if isinstance(b, float):
-            return self.op(opcode, (a, -1), imms=(b,))
+            return self.op(opcode, (a, -1), imms=(wrapped(b, self.dtype(a)),))
         if isinstance(a, float):
-            return self.op(opcode, (-1, b), imms=(a,))
+            return self.op(opcode, (-1, b), imms=(wrapped(a, self.dtype(b)),))
         return self.op(opcode, (a, b))
 
     def unary(self, opcode: int, a: int) -> int:
@@ -79,7 +91,7 @@ class Emitter:
         return a if self.dtype(a) == dtype else self.op(CODE["CAST"], (a,), dtype=dtype)
 
     def full(self, value: float, shape: tuple[int, ...], dtype: int) -> int:
-        return self.op(CODE["FULL"], (), shape=shape, dtype=dtype, imms=(value,))
+        return self.op(CODE["FULL"], (), shape=shape, dtype=dtype, imms=(wrapped(value, dtype),))
 
     def iota(self, shape: tuple[int, ...], axis: int, dtype: int) -> int:
         """0, 1, 2 ... along axis."""

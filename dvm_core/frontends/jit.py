@@ -53,6 +53,10 @@ def jit(function: Any = None, *, mode: str = "stream", donate: Sequence[int] = (
         raise ArgumentError(f"@dvm.jit takes a function, a method or a cell, not {type(function).__name__}")
     if not isinstance(donate, Sequence) or any(type(n) is not int or n < 0 for n in donate) or len(set(donate)) < len(donate):
         raise ArgumentError(f"donate={donate!r}: it takes the numbers of arguments, from 0, each once")
+    positional = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    count = sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in positional)
+    if inspect.Parameter.VAR_POSITIONAL not in positional and any(number >= count for number in donate):
+        raise ArgumentError(f"donate={tuple(donate)!r}: {function.__qualname__} takes {count} arguments, numbered from 0")
     if donate and MODES[mode] != "graph":
         raise ArgumentError('donate is for mode "graph": in the others Python may read the arguments after the call')
     return _wrap(function, MODES[mode], tuple(donate))

@@ -5,6 +5,7 @@ a new Python object of the same tensor whenever one crosses its C++ side. Each r
 """
 from __future__ import annotations
 
+import collections
 import contextlib
 import sys
 from collections.abc import Collection, Sequence
@@ -329,8 +330,9 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
 
     def living(self) -> list[int]:
         """Values some tensor outside still stands for."""
-        pairs = [*self.waiting.values(), *self.filled.values()]
-        return [value for value, array in pairs if sys.getrefcount(array) > 3]
+        ours = collections.Counter(tensor._data_ptr() for tensor in self.replaced)
+        pairs = [*self.waiting.items(), *self.filled.items()]
+        return [value for address, (value, array) in pairs if sys.getrefcount(array) > 3 + ours[address]]
 
     def _bases(self, value: int) -> list[int]:
         # What a value is a view of, and what that is a view of.

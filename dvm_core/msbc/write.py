@@ -131,6 +131,8 @@ def _symbols(code: Code) -> bytes:
     out = [_string(code.name), L.U32.pack(len(code.inputs))]
     for item in code.inputs:
         out.append(bytes([item.dtype, len(item.shape), item.strides is not None]))
+        if any(not 0 <= dim < 1 << 32 for dim in item.shape):
+            raise L.MsbcError(0, f"input {item.name!r}: a dimension of {list(item.shape)} does not fit 32 bits")
         out += [L.U32.pack(dim) for dim in item.shape]
         out += [L.I64.pack(stride) for stride in item.strides or ()]
         out += [_string(item.name), _string(item.cls)]

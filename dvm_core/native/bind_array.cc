@@ -16,6 +16,16 @@ Tensor& tensor_at(PyObject* o) { return *nb::inst_ptr<Tensor>(nb::handle(o)); }
 
 bool is_integer(DType t) { return t >= DType::kI8; }
 
+// Whether an integer dtype holds a number.
+bool fits(DType t, int64_t number) {
+  switch (t) {
+    case DType::kI8: return number == static_cast<int8_t>(number);
+    case DType::kU8: return number == static_cast<uint8_t>(number);
+    case DType::kI32: return number == static_cast<int32_t>(number);
+    default: return true;
+  }
+}
+
 // A Python number as an array's dtype holds it; false: not for the fast path.
 bool number_for(const Tensor& t, PyObject* number, Imm* imm) {
   if (is_float(t.dtype)) {
@@ -37,7 +47,7 @@ bool number_for(const Tensor& t, PyObject* number, Imm* imm) {
   imm->i = PyLong_AsLongLongAndOverflow(number, &overflow);
   imm->f = static_cast<double>(imm->i);
   imm->is_int = true;
-  return !overflow;
+  return !overflow && fits(t.dtype, imm->i);
 }
 
 // null among the operands: immediate 0 stands there.
@@ -195,7 +205,8 @@ nb::object from_numpy(nb::handle array, int dtype) {
   v.dtype = to_dtype(dtype, "tensor");
   const int item = item_size(v.dtype);
   if (item != buffer.itemsize) throw UserError("tensor: items of " + std::to_string(buffer.itemsize) + " bytes are no " + dtype_name(v.dtype));
-  if (buffer.ndim > kMaxRank) throw UserError("tensor: rank " + std::to_string(buffer.ndim) + " is above " + std::to_string(kMaxRank));
+  if (buffer.ndim > kMaxRank)
+    throw UserError("tensor: an array of rank " + std::to_string(buffer.ndim) + "; a tensor has at most " + std::to_string(kMaxRank) + " axes");
   v.data = buffer.buf;
   if (on_device(v.data)) throw UserError("tensor: this is an address on a device, which the host cannot read");
   v.shape.rank = v.strides.rank = buffer.ndim;
@@ -231,13 +242,10 @@ const ExchangeTable* exchange_of(PyTypeObject* type) {
 }
 
 DType dtype_of(const nb::dlpack::dtype& t) {
-  constexpr struct {
-    uint8_t code, bits;
-    DType dtype;
-  } kTypes[] = {{2, 32, DType::kF32}, {2, 64, DType::kF64}, {2, 16, DType::kF16}, {4, 16, DType::kBF16}, {6, 8, DType::kBool},
-                {0, 8, DType::kI8},   {1, 8, DType::kU8},   {0, 32, DType::kI32}, {0, 64, DType::kI64}};
-  for (const auto& known : kTypes)
-    if (known.code == t.code && known.bits == t.bits && t.lanes == 1) return known.dtype;
+  for (int code = 1; code < kDTypes; ++code) {
+    const nb::dlpack::dtype known = dlpack_type(static_cast<DType>(code));
+    if (known.code == t.code && known.bits == t.bits && t.lanes == 1) return static_cast<DType>(code);
+  }
   return DType::kNone;
 }
 
@@ -267,6 +275,42 @@ nb::object from_exchange(nb::handle tensor) {
   if (seen.strides)
     for (int i = 0; i < seen.ndim; ++i) v.strides[i] = seen.strides[i];
   return array_on(std::move(v), lease_of(tensor), {});
+}
+
+nb::object from_dlpack(nb::ndarray<nb::ro, nb::device::cpu> array) {
+  Value v;
+  v.dtype = dtype_of(array.dtype());
+  if (v.dtype == DType::kNone) throw UserError("from_dlpack: this dtype is none of a tensor's");
+  if (array.ndim() > static_cast<size_t>(kMaxRank))
+    throw UserError("from_dlpack: an array of rank " + std::to_string(array.ndim()) + "; a tensor has at most " + std::to_string(kMaxRank) + " axes");
+  v.data = const_cast<void*>(static_cast<const void*>(array.data()));
+  v.shape.rank = v.strides.rank = static_cast<int>(array.ndim());
+  for (int i = 0; i < v.shape.rank; ++i) {
+    v.shape[i] = static_cast<int64_t>(array.shape(static_cast<size_t>(i)));
+    v.strides[i] = array.stride(static_cast<size_t>(i));
+  }
+  auto lease = std::make_shared<Lease>();
+  lease->keep = {new nb::ndarray<nb::ro, nb::device::cpu>(std::move(array)), [](void* held) {
+                   if (nb::detail::cleanup_guard guard{}) delete static_cast<nb::ndarray<nb::ro, nb::device::cpu>*>(held);
+                 }};
+  return array_on(std::move(v), std::move(lease), {});
+}
+
+// A NumPy array's memory, whose items are of that dtype, for other libraries.
+nb::object exported(nb::handle array, int dtype) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
+  const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> release(&buffer, PyBuffer_Release);
+  const DType t = to_dtype(dtype, "exported");
+  const auto rank = static_cast<size_t>(buffer.ndim);
+  std::vector<size_t> shape(rank);
+  std::vector<int64_t> strides(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    shape[i] = static_cast<size_t>(buffer.shape[i]);
+    strides[i] = buffer.strides[i] / item_size(t);
+  }
+  if (buffer.readonly) return nb::cast(nb::ndarray<nb::array_api, nb::ro>(buffer.buf, rank, shape.data(), array, strides.data(), dlpack_type(t)));
+  return nb::cast(nb::ndarray<nb::array_api>(buffer.buf, rank, shape.data(), array, strides.data(), dlpack_type(t)));
 }
 
 // NumPy's array type, and its dtypes that are ours as they are, by code.
@@ -319,12 +363,16 @@ void bind_arrays(nb::module_& m) {
       .def_prop_ro("size", [](const Tensor& t) { return t.shape.size(); })
       .def_prop_ro(
           "in_memory", [](const Tensor& t) { return t.ready; }, "Computed, or an input.")
+      .def_prop_ro(
+          "given_away", [](const Tensor& t) { return t.given; }, "A call took it (donate).")
       .def("_numpy", &numpy_of);
   m.def("record", &record, "opcode"_a, "operands"_a, "attrs"_a = nothing, "shape"_a.none() = nb::none(), "dtype"_a = 0, "imms"_a = nothing,
         "Records an instruction of the user's line where the calling thread records and returns the Array of its result. Operands are arrays, "
         "None where immediate 0 stands. Error if they do not fit.");
   m.def("array_of", &array_of, "data"_a, "An Array on the memory of a NumPy array or a framework's CPU tensor; None if it takes more than that.");
   m.def("array_from_numpy", &from_numpy, "array"_a, "dtype"_a, "An Array on the memory of a NumPy array whose items are of that dtype.");
+  m.def("array_from_dlpack", &from_dlpack, "data"_a, "An Array on the memory of anything with __dlpack__ that lives on the CPU.");
+  m.def("exported", &exported, "array"_a, "dtype"_a, "An object with __dlpack__ on the memory of a NumPy array whose items are of that dtype.");
   m.def(
       "give_away",
       [](nb::handle array) {

@@ -81,6 +81,14 @@ std::shared_ptr<void> hold(nb::handle object) {
           }};
 }
 
+nb::dlpack::dtype dlpack_type(DType t) {
+  using Code = nb::dlpack::dtype_code;
+  constexpr uint8_t kFloat = static_cast<uint8_t>(Code::Float), kInt = static_cast<uint8_t>(Code::Int), kUInt = static_cast<uint8_t>(Code::UInt),
+                    kBool = static_cast<uint8_t>(Code::Bool), kBfloat = static_cast<uint8_t>(Code::Bfloat);
+  constexpr uint8_t codes[kDTypes] = {0, kFloat, kFloat, kBfloat, kFloat, kBool, kInt, kUInt, kInt, kInt};
+  return {codes[static_cast<size_t>(t)], static_cast<uint8_t>(8 * item_size(t)), 1};
+}
+
 nb::object to_array(const Value& value, const LeasePtr& lease, bool writable) {
   if (!value.data) return nb::none();
   if (on_device(value.data)) {
@@ -91,12 +99,8 @@ nb::object to_array(const Value& value, const LeasePtr& lease, bool writable) {
     }
     return to_array(here, nullptr, writable);
   }
-  using Code = nb::dlpack::dtype_code;
-  constexpr uint8_t kFloat = static_cast<uint8_t>(Code::Float), kInt = static_cast<uint8_t>(Code::Int), kUInt = static_cast<uint8_t>(Code::UInt),
-                    kBool = static_cast<uint8_t>(Code::Bool);
-  // By DType; bfloat16 has no NumPy dtype.
-  constexpr uint8_t codes[kDTypes] = {0, kFloat, kFloat, kUInt, kFloat, kBool, kInt, kUInt, kInt, kInt};
-  const nb::dlpack::dtype dtype{codes[static_cast<size_t>(value.dtype)], static_cast<uint8_t>(8 * item_size(value.dtype)), 1};
+  nb::dlpack::dtype dtype = dlpack_type(value.dtype);
+  if (value.dtype == DType::kBF16) dtype.code = static_cast<uint8_t>(nb::dlpack::dtype_code::UInt);  // it has no NumPy dtype
   struct Owner {
     std::shared_ptr<Storage> storage;
     LeasePtr lease;

@@ -52,6 +52,8 @@ std::shared_ptr<void> hold(nb::handle object);
 nb::list instructions_between(const ProgramCode& code, int begin, int end);
 // A NumPy array on the value's memory (bfloat16 as uint16), which it keeps alive; None if it is not in memory.
 nb::object to_array(const Value& value, const LeasePtr& lease, bool writable = false);
+// A dtype as DLPack has it.
+nb::dlpack::dtype dlpack_type(DType t);
 nb::dict stats_counts(const Stats& stats);  // and the histogram
 nb::dict stats_dict(const Stats& stats);    // and moments, NaN where no element is finite
 nb::dict capture_stats();                   // of snapshots

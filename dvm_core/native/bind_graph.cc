@@ -116,6 +116,9 @@ std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, 
   } catch (const UserError& error) {
     g.failed(first, error);
     throw;
+  } catch (const std::bad_alloc&) {
+    g.failed(first, UserError("no memory to compute this"));
+    throw;
   } catch (nb::python_error& error) {
     // A stop handler's, or that of a device reached through Python.
     g.failed(first, UserError(nb::cast<std::string>(nb::str(error.value()))));

@@ -153,6 +153,30 @@ void Launch::run_elsewhere(int begin, int end) {
   publish_results(begin, end);
 }
 
+namespace {
+
+// Memory for what an instruction makes. Error naming the instruction if there is none.
+template <class F>
+std::shared_ptr<Storage> memory_for(const Instr& instr, int64_t bytes, const char* what, F&& make) {
+  const auto text = [&] { return std::string(op_name(instr.op)) + ": " + what + " " + type_text(instr.dtype, instr.shape); };
+  try {
+    return make();
+  } catch (const std::bad_alloc&) { throw UserError(text() + ": no memory for " + std::to_string(bytes) + " bytes", instr.place); } catch (const UserError& e) {
+    throw UserError(text() + ": " + e.what(), instr.place);
+  }
+}
+
+}  // namespace
+
+// Memory for the values that live between areas. Error naming the largest if there is none.
+std::shared_ptr<Storage> Launch::memory_between_areas(const SegmentView& seen) const {
+  const auto make = [&] { return allocate_unlogged(static_cast<size_t>(seen.workspace_bytes)); };
+  const auto largest = std::max_element(seen.slots.begin(), seen.slots.end(), [](const SlotInfo& a, const SlotInfo& b) { return a.bytes < b.bytes; });
+  if (largest == seen.slots.end()) return make();
+  const Instr& instr = code_->instrs[static_cast<size_t>(code_->instr_of(largest->value))];
+  return memory_for(instr, seen.workspace_bytes, "values between areas, the largest", make);
+}
+
 // Under the lock.
 void Launch::run_segment(int begin, int end, bool unfused) {
   if (profile_.elsewhere) return run_elsewhere(begin, end);
@@ -178,7 +202,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
     }
     const SegmentView& seen = view(*segment->segment);
     std::shared_ptr<Storage> workspace;
-    if (seen.workspace_bytes > 0) workspace = allocate_unlogged(static_cast<size_t>(seen.workspace_bytes));
+    if (seen.workspace_bytes > 0) workspace = memory_between_areas(seen);
     RunIO io;
     io.code = code_.get();
     io.values = &values_;
@@ -226,7 +250,10 @@ void Launch::allocate_kept(int begin, int end) {
     v.shape = instr.shape;
     v.strides = contiguous_strides(instr.shape);
     const auto bytes = static_cast<size_t>(instr.shape.size() * item_size(instr.dtype));
-    const auto make = [&](const BufferTag* tag) { return profile_.simulated ? device_allocate(profile_, bytes, tag) : allocate(bytes, tag); };
+    const auto make = [&](const BufferTag* tag) {
+      return memory_for(instr, static_cast<int64_t>(bytes), "its result",
+                        [&] { return profile_.simulated ? device_allocate(profile_, bytes, tag) : allocate(bytes, tag); });
+    };
     if (memory_log_on()) {
       BufferTag tag;
       tag.name = instr.name;

@@ -71,6 +71,7 @@ class Launch : public std::enable_shared_from_this<Launch> {
   void run_elsewhere(int begin, int end);
   void place_over_inputs(const SegmentView& view);
   void allocate_kept(int begin, int end);
+  std::shared_ptr<Storage> memory_between_areas(const SegmentView& view) const;
   void log_workspace(const SegmentView& view, const Storage& workspace, int64_t start_ns);
   void measure_in_memory(int begin, int end);
   void publish_results(int begin, int end);

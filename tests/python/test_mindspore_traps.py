@@ -9,7 +9,7 @@ import pytest
 
 ms = pytest.importorskip("mindspore")
 
-from mindspore import Tensor, nn, ops  # noqa: E402
+from mindspore import Parameter, Tensor, nn, ops  # noqa: E402
 from mindspore_capture_kit import A  # noqa: E402
 
 import dvm_core as dvm  # noqa: E402
@@ -73,3 +73,26 @@ def test_mindspore_tensors_are_not_given_away() -> None:
     for _ in range(2):
         with pytest.raises(dvm.ArgumentError, match="was called with MindSpore tensors"):
             function(Tensor(A))
+
+
+def test_a_tensor_changed_by_assignment_is_no_lost_one(capsys: pytest.CaptureFixture[str]) -> None:
+    weight = Parameter(Tensor(A), name="w")
+
+    @dvm.jit
+    def changed(x):
+        y = x * weight
+        y[0] = 9.0
+        return (y * y).sum()
+
+    ms.value_and_grad(changed, None, [weight])(Tensor(A))
+    assert "outlives" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
+@pytest.mark.parametrize("number", [300, -200, 2**31 + 5, -1])
+def test_whole_numbers_wrap_around_as_mindspores_do(dtype, number: int) -> None:
+    x = Tensor(np.array([1, 44, 100], dtype))
+    for use in (lambda t: t + number, lambda t: t * number, lambda t: t & number, lambda t: t == number, lambda t: t < number,
+                lambda t: ops.maximum(t, number), lambda t: ops.clamp(t, None, number)):
+        found, expected = dvm.jit(use)(x), use(x)
+        assert found.dtype == expected.dtype and found.asnumpy().tolist() == expected.asnumpy().tolist()

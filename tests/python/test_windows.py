@@ -271,9 +271,18 @@ def test_errors_of_the_methods_say_where_and_what():
     a = dvm.tensor(array(2, 4, 5, 5))
     with pytest.raises(dvm.ShapeError, match=r"test_windows.py:\d+: CONV2D: needs rank 4 .*, got f32\[4,3\]"):
         a.conv2d(dvm.tensor(array(4, 3)))
-    with pytest.raises(dvm.ArgumentError, match="stride must be 1 or more"):
+    with pytest.raises(dvm.ArgumentError, match="stride must be an integer from 1 or two"):
         a.max_pool2d(2, 0)
-    with pytest.raises(dvm.ArgumentError, match="padding must be an integer or two"):
+    with pytest.raises(dvm.ArgumentError, match="padding must be an integer from 0 or two"):
         a.avg_pool2d(2, 1, (1, 2, 3))
+    for wrong in (lambda: a.conv2d(dvm.tensor(array(4, 4, 3, 3)), padding=-1), lambda: a.max_pool2d(2, padding=(0, -1))):
+        with pytest.raises(dvm.ArgumentError, match=r"test_windows.py:\d+: padding must be an integer from 0 .* got"):
+            wrong()
+    with pytest.raises(dvm.ArgumentError, match=r"padding \[2, 2\] is more than half of a window of \[3, 3\]"):
+        a.avg_pool2d(3, padding=2)
+    for wrong in (lambda: a.conv2d(dvm.tensor(array(4, 4, 3, 6))), lambda: a.max_pool2d((2, 3), dilation=3), lambda: a.max_pool2d(2**20)):
+        with pytest.raises(dvm.ShapeError, match=r"a window of \[.*\], .* is larger than the image of \[5, 5\] with padding \[0, 0\]"):
+            wrong()
+    assert dvm.tensor(array(2, 4, 0, 5)).max_pool2d(2).shape == (2, 4, 0, 2)
     with pytest.raises(dvm.Error, match="must have 4 / 1 input channels"):
         a.conv2d(dvm.tensor(array(6, 3, 3, 3)))
