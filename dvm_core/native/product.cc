@@ -11,7 +11,7 @@ namespace dvm {
 namespace {
 
 // Reading B where it lies costs a few percent more than reading panels; packing it costs what some twelve rows of the product do.
-constexpr int64_t kRowsInPlace = 512;
+constexpr int64_t kRowsInPlace = 512, kRowsForPanels = 16;
 
 bool has_panels(const Product& p) { return p.dtype == DType::kF32; }
 
@@ -93,9 +93,44 @@ int64_t plan_product(Product* p, const Geometry& g) {
   return 0;
 }
 
+std::vector<SharedPanels> share_panels(std::vector<AreaCode>* areas) {
+  struct Use {
+    Product* product;
+    const GlobalSlot* slot;
+    int area;
+  };
+  std::vector<std::vector<Use>> uses;  // by B
+  for (size_t a = 0; a < areas->size(); ++a)
+    for (Product& p : (*areas)[a].products) {
+      const bool in_place = p.from == DType::kF32 && p.b.col == 1;
+      if (!has_panels(p) || p.n == 1 || p.b.matrices > 1 || in_place || p.narrows) continue;
+      const GlobalSlot& s = (*areas)[a].slots[static_cast<size_t>(p.b.slot)];
+      const auto same = std::find_if(uses.begin(), uses.end(), [&](const std::vector<Use>& of) {
+        const Product& q = *of[0].product;
+        const GlobalSlot& o = *of[0].slot;
+        return o.kind == s.kind && o.value == s.value && o.offset == s.offset && q.from == p.from && q.k == p.k && q.n == p.n && q.b.row == p.b.row &&
+               q.b.col == p.b.col;
+      });
+      (same == uses.end() ? uses.emplace_back() : *same).push_back({&p, &s, static_cast<int>(a)});
+    }
+  std::vector<SharedPanels> shared;
+  for (const std::vector<Use>& of : uses) {
+    int64_t rows = 0;
+    for (const Use& use : of) rows += use.product->batches * use.product->m;
+    if (of.size() < 2 || rows < kRowsForPanels) continue;
+    SharedPanels& s = shared.emplace_back(of[0].product, std::vector<Product*>(), of.back().area);
+    of[0].product->packs_before = true;
+    for (size_t i = 1; i < of.size(); ++i) {
+      of[i].product->packs_before = of[i].product->packed_earlier = true;
+      s.others.push_back(of[i].product);
+    }
+  }
+  return shared;
+}
+
 void prepare_product(const Run& run, const Product& p) {
   if (p.narrows) check_finite(run, p);
-  if (!p.packs_before) return;
+  if (!p.packs_before || p.packed_earlier) return;
   constexpr int64_t kPanels = 4 * 32;  // columns packed by one unit
   const int64_t pieces = (p.n + kPanels - 1) / kPanels;
   parallel_for(

@@ -10,6 +10,14 @@ Product make_product(const ProgramCode& code, const Resolved& resolved, int i);
 // Decides whether B is packed before the tiles. Returns the UB bytes a tile needs besides its operands.
 int64_t plan_product(Product* p, const Geometry& g);
 
+// Products with one B that cannot be read where it lies (an unrolled recurrent network): the first packs it for all.
+struct SharedPanels {
+  const Product* packs;
+  std::vector<Product*> others;
+  int last_area;  // that reads them
+};
+std::vector<SharedPanels> share_panels(std::vector<AreaCode>* areas);
+
 // Before the tiles: B packed, if that was decided.
 void prepare_product(const Run& run, const Product& p);
 

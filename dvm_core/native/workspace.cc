@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels.h"
+#include "product.h"
 
 namespace dvm {
 namespace {
@@ -95,22 +96,28 @@ bool reads_value(const std::vector<AreaCode>& areas, int first, int last, Global
   return false;
 }
 
-void take_scratch(AreaCode& area, int index, Arena* arena, std::vector<SlotInfo>* scratch) {
-  const auto take = [&](int64_t bytes) {
-    const int64_t at = arena->take(bytes, index);
-    scratch->push_back({-1, at, bytes, index, index, -1});
+void take_scratch(AreaCode& area, int index, const std::vector<SharedPanels>& shared, Arena* arena, std::vector<SlotInfo>* scratch) {
+  const auto take = [&](int64_t bytes, int last_area) {
+    const int64_t at = arena->take(bytes, last_area);
+    scratch->push_back({-1, at, bytes, index, last_area, -1});
     return at;
   };
   for (Join& j : area.joins)
-    if (!j.direct) j.scratch = take(j.outer * j.parts * j.width * item_size(j.dtype));
+    if (!j.direct) j.scratch = take(j.outer * j.parts * j.width * item_size(j.dtype), index);
   for (Product& p : area.products) {
-    if (!p.packs_before) continue;
+    if (!p.packs_before || p.packed_earlier) continue;
     p.packed_stride = aligned(static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.n, p.from)));
-    p.packed = take(p.b.matrices * p.packed_stride);
+    const auto with = std::find_if(shared.begin(), shared.end(), [&](const SharedPanels& s) { return s.packs == &p; });
+    p.packed = take(p.b.matrices * p.packed_stride, with == shared.end() ? index : with->last_area);
+    if (with == shared.end()) continue;
+    for (Product* other : with->others) {
+      other->packed = p.packed;
+      other->packed_stride = p.packed_stride;
+    }
   }
   for (Convolution& v : area.convolutions)
     for (Convolution::Side* side : {&v.a, &v.b})
-      if (side->copied) side->scratch = take(side->shape.size() * item_size(v.dtype));
+      if (side->copied) side->scratch = take(side->shape.size() * item_size(v.dtype), index);
 }
 
 }  // namespace
@@ -121,6 +128,7 @@ int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, const std::vector
   for (const Lifetime& l : lifetimes) values = std::max(values, l.value + 1);
   std::vector<int64_t> offset(static_cast<size_t>(values), -1), bytes_of(static_cast<size_t>(values), 0);
   for (const Lifetime& l : lifetimes) bytes_of[static_cast<size_t>(l.value)] = l.bytes;
+  const std::vector<SharedPanels> shared = share_panels(areas);
   Arena arena;
   size_t next = 0;  // lifetimes come in the order of their first area
   std::vector<int> dies_at(areas->size(), -1), dies_next(lifetimes.size(), -1);  // lifetimes by last area, as lists
@@ -157,7 +165,7 @@ int64_t plan_workspace(const std::vector<Lifetime>& lifetimes, const std::vector
       }
       slots->push_back({l.value, at, l.bytes, l.first_area, l.last_area, in_place_of});
     }
-    take_scratch(area, a, &arena, scratch);
+    take_scratch(area, a, shared, &arena, scratch);
     for (GlobalSlot& s : area.slots)
       if (s.kind == GlobalSlot::kWorkspace) s.offset += offset[static_cast<size_t>(s.value)];
     if (stack_end[static_cast<size_t>(a)] == a + 1) arena.release(a);

@@ -64,3 +64,36 @@ def test_how_the_right_side_lies_and_the_number_of_workers_change_no_bit(shape, 
 def test_batches_broadcast_and_each_is_the_product_of_its_matrices(n):
     x, w = small_integers(6, 1, 7, 9), small_integers(4, 9, n)
     assert np.array_equal(product(dvm.tensor(x), dvm.tensor(w)).numpy(), x @ w)
+
+
+def unrolled(x, w, cut=None):
+    """Products with one transposed right side; `cut` reads the state after that step, so that the rest is another program."""
+    h = x
+    for step in range(4):
+        h = h.matmul(w, transpose_b=True) * 0.5 + x
+        if step == cut:
+            h.numpy()
+    return h.numpy()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 2, 8, 40, 200])
+def test_a_right_side_packed_once_for_many_products_changes_no_bit(rows, dtype):
+    x, w = (dvm.tensor(RNG.standard_normal(s, dtype=np.float32)).astype(dtype) for s in ((rows, 70), (70, 70)))
+    for right in (w, w * 0.25):  # an input; made by the program itself
+        for threads in (1, 2):
+            _core.set_threads(threads)
+            want = unrolled(x, right)
+            for cut in range(4):
+                assert np.array_equal(unrolled(x, right, cut), want), (threads, cut)
+
+
+def test_right_sides_of_one_array_that_lie_elsewhere_are_told_apart():
+    x, w = small_integers(20, 40), small_integers(90, 40)
+
+    @dvm.jit(mode="graph")
+    def both(x, w):
+        return [x.matmul(w[i:i + 30], transpose_b=True) for i in (0, 30, 60, 0)]
+    got = both(dvm.tensor(x), dvm.tensor(w))
+    for part, i in zip(got, (0, 30, 60, 0), strict=True):
+        assert np.array_equal(part.numpy(), x @ w[i:i + 30].T)
