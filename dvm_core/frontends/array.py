@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Iterator, Sequence
@@ -47,7 +48,8 @@ def tensor(data: Any, dtype: Any = None) -> Array:
     wanted = dtype_of(array.dtype if dtype is None else dtype, file=file, line=line)
     if wanted.kind != "f" and isinstance(data, (bool, int, float, list, tuple)):
         for extreme in (array.min(), array.max()) if array.size and array.dtype.kind in "iufO" and wanted.kind == "i" else ():
-            _number_of("tensor", int(extreme) if -(2**99) < extreme < 2**99 else float(extreme), wanted)
+            number = float(extreme) if array.dtype.kind == "f" else int(extreme)
+            _number_of("tensor", math.trunc(number) if math.isfinite(number) else number, wanted)
     if wanted is bfloat16:
         return _on(array if array.dtype == np.uint16 else convert_to_bf16(array), wanted.code)
     return _on(np.asarray(convert_from_bf16(array) if array.dtype.name == "bfloat16" else array, wanted.numpy), wanted.code)

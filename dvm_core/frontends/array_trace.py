@@ -12,6 +12,7 @@ from typing import Any
 from .. import _core
 from . import guards, observed, reloadable
 from .array import Array
+from .draws import Draws
 from .notices import notice
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -22,6 +23,7 @@ class Trace:
 
     def __init__(self, info: Any, args: tuple, read: list[guards.Guard]) -> None:
         self.info, self.args, self.read = info, args, read
+        self.draws = Draws(read)
         aliases = {id(a): _core.array_alias(a) for a in args if isinstance(a, Array)}
         self.arguments = tuple(aliases.get(id(a), a) for a in args)
 
@@ -32,6 +34,8 @@ class Trace:
         why, found = "", None
         if active.flushes or active.reads:
             why = "it reads a value while it runs"
+        elif why := self.draws.why():
+            pass
         elif isinstance(result, Array) or (type(result) is tuple and result and all(isinstance(item, Array) for item in result)):
             results = (result,) if isinstance(result, Array) else result
             found = None if handed else _core.recorded(self.arguments, results)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from . import functions
@@ -139,9 +140,18 @@ def _var(c: Any, x: Any, axes: Any = None, correction: int = 1, keepdims: bool =
     return _variance(c, x, axes, correction, keepdims)[0]
 
 
+def _root(c: Any, total: int, take: Callable[[int], int]) -> int:
+    # Its gradient is 0 where the total is: of all the slopes there, the one that leaves a constant tensor where it is.
+    if not c.gradients:
+        return take(total)
+    nothing = c.equal(total, 0.0)
+    root = take(c.select(nothing, c.full(1.0, (), c.dtype(total)), total))
+    return c.select(nothing, c.full(0.0, (), c.dtype(total)), root)
+
+
 @lowers("Std", once=True)
 def _std(c: Any, x: Any, axes: Any = None, correction: int = 1, keepdims: bool = False) -> int:
-    return c.sqrt(_variance(c, x, axes, correction, keepdims)[0])
+    return _root(c, _variance(c, x, axes, correction, keepdims)[0], c.sqrt)
 
 
 @lowers("VarMean")
@@ -152,13 +162,13 @@ def _var_mean(c: Any, x: Any, axes: Any = None, correction: int = 1, keepdims: b
 @lowers("StdMean")
 def _std_mean(c: Any, x: Any, axes: Any = None, correction: int = 1, keepdims: bool = False) -> tuple[int, int]:
     variance, mean = _variance(c, x, axes, correction, keepdims)
-    return c.sqrt(variance), mean
+    return _root(c, variance, c.sqrt), mean
 
 
 @lowers("ReduceStd")
 def _reduce_std(c: Any, x: Any, axes: Any = (), unbiased: bool = True, keepdims: bool = False) -> tuple[int, int]:
     variance, mean = _variance(c, x, axes, int(unbiased), keepdims)
-    return c.sqrt(variance), mean
+    return _root(c, variance, c.sqrt), mean
 
 
 @lowers("LinalgVectorNorm", "Norm")
@@ -170,13 +180,13 @@ def _vector_norm(c: Any, x: Any, order: float = 2, axes: Any = None, keepdims: b
     if order == 0:
         return c.sum(c.cast(c.not_equal(value, 0.0), c.dtype(value)), axes, keepdims)
     if order == 2:
-        return c.sqrt(c.sum(c.mul(value, value), axes, keepdims))
+        return _root(c, c.sum(c.mul(value, value), axes, keepdims), c.sqrt)
     size = c.abs(value)
     if math.isinf(order):
         return (c.max if order > 0 else c.min)(size, axes, keepdims)
     if order == 1:
         return c.sum(size, axes, keepdims)
-    return c.pow(c.sum(c.pow(size, float(order)), axes, keepdims), 1 / order)
+    return _root(c, c.sum(c.pow(size, float(order)), axes, keepdims), lambda total: c.pow(total, 1 / order))
 
 
 @lowers("LpNormV2", once=True)

@@ -18,6 +18,7 @@ from mindspore import Tensor, nn
 from . import capture as captures
 from . import guards, mindspore_grad, observed, reloadable
 from . import mindspore_compat as compat
+from .draws import Draws
 from .mindspore import MsCapture
 from .mindspore_grad import Backward
 from .mindspore_views import exchange
@@ -180,6 +181,7 @@ class Traces:
                objects: list[Any], copies: frozenset[int]) -> Any:
         read = guards.of_call(info.function, args, kwargs)  # before the call, which may change what it reads
         view = next((guard.label for guard in read if isinstance(guard.value, Tensor) and compat.is_view(guard.value)), None)
+        draws = Draws(read)
         args, kwargs, more = exchange(args, kwargs, _Unrecognizable())
         copies |= more
         arguments: dict[int, int] = {}
@@ -191,6 +193,7 @@ class Traces:
             outside = {*_values(_pattern(result, arguments, capture.own))}
             if any(value not in outside for value in capture.living()):
                 capture.untraceable = capture.untraceable or "it keeps a tensor beyond the call"
+            capture.untraceable = capture.untraceable or draws.why()
             if view is not None:
                 capture.untraceable = capture.untraceable or f"it reads {view}, a view of another tensor"
             if capture.untraceable:

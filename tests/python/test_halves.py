@@ -39,7 +39,7 @@ def test_bits_go_in_and_out_unchanged():
 
 def test_a_tensor_of_halves_reads_like_numbers():
     x = dvm.tensor([[1.5, -2.0], [0.25, 3.0]], dvm.bfloat16)
-    assert repr(x) == "dvm.tensor(bf16[2,2])" and str(x) == "[[ 1.5  -2.  ]\n [ 0.25  3.  ]]"
+    assert repr(x) == "dvm.tensor([[ 1.5 , -2.  ],\n            [ 0.25,  3.  ]], bf16[2,2])" and str(x) == "[[ 1.5  -2.  ]\n [ 0.25  3.  ]]"
     assert x.tolist() == [[1.5, -2.0], [0.25, 3.0]] and x.sum().item() == 2.75 and float(x[0, 0]) == 1.5
     assert x.numpy().dtype == np.float32 and np.asarray(x).dtype == np.float32
     assert x.to(dvm.float16).dtype is dvm.float16 and x.to("float32").numpy().dtype == np.float32

@@ -114,3 +114,14 @@ def test_the_gradient_of_gelu_is_finite_for_every_number() -> None:
     points = np.array([-3e38, -1e20, -1e10, -50, 50, 1e10, 1e20, 3e38], np.float32)
     _, (gradient,) = values_and_gradients(lambda x: mint.nn.functional.gelu(x, approximate="tanh"), points)
     check(gradient, (points > 0).astype(np.float64), "gelu")
+
+
+@pytest.mark.parametrize("name", ["norm", "norm of order 3", "norm of rows", "std", "std of rows", "std_mean"])
+def test_roots_have_a_gradient_of_0_where_their_total_is_0(name: str) -> None:
+    use = {"norm": mint.norm, "norm of order 3": lambda x: mint.norm(x, 3), "norm of rows": lambda x: mint.norm(x, 2, 1).sum(),
+           "std": mint.std, "std of rows": lambda x: mint.std(x, 1).sum(), "std_mean": lambda x: mint.std_mean(x, 1)[0].sum()}[name]
+    rows = np.array([[0, 0, 0], [1, 2, 4]], np.float32)
+    gradient = ms.grad(dvm.jit(use))
+    assert (gradient(Tensor(np.zeros((2, 3), np.float32))).asnumpy() == 0).all()
+    found = gradient(Tensor(rows)).asnumpy()
+    assert np.isfinite(found).all() and found[1].any() and ("row" not in name or not found[0].any())
