@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import runpy
@@ -191,9 +192,15 @@ def _check(arguments: argparse.Namespace) -> int:
         sys.argv = [path, *arguments.args]
         sys.path.insert(0, str(Path(path).resolve().parent))
         found = Report(chip(arguments.device), path)
-        watch(found, lambda: runpy.run_path(path, run_name="__main__"))
+        watch(found, lambda: _script(path))
     print(found.text(maps=not arguments.brief), end="")
     return 0 if found else 1
+
+
+def _script(path: str) -> None:
+    # To its end; what it exits with is its own affair.
+    with contextlib.suppress(SystemExit):
+        runpy.run_path(path, run_name="__main__")
 
 
 def _dis_file(path: Path, arguments: argparse.Namespace) -> int:

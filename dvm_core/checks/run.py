@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -21,12 +22,13 @@ def check(target: Any, *args: Any, device: str | None = None, **kwargs: Any) -> 
     """Checks code by the rules of a simulated NPU: `device`, or the one in use if that is one, else npu-sim:910b.
 
     target: a kernel (`@dvm.kernel`, `dvm.Kernel`), a captured function, a program of `dvm.programs()` or its number. With args it is called
-    on the device and everything that launches is checked, coverage and the order of sums included. Without, the code is made for the shapes
-    of the last launch (or the declared ones) and nothing of it runs. The device in use stays. Raises ArgumentError where there is no code.
+    on the device and everything that launches is checked, coverage and the order of sums included; so is any function that takes none
+    (`k.run`, `main`). Else the code is made for the shapes of the last launch (or the declared ones) and nothing of it runs. The device in
+    use stays. Raises ArgumentError where there is no code.
     """
     name = chip(device)
     report = Report(name, getattr(target, "__qualname__", "") or getattr(target, "name", "") or f"program {target}")
-    if args or kwargs:
+    if args or kwargs or _runs_by_itself(target):
         watch(report, lambda: _read(target(*args, **kwargs)))
         return report
     with on(name):
@@ -138,6 +140,17 @@ def on(device: str) -> Iterator[None]:
         yield
     finally:
         devices.set_device(before)
+
+
+def _runs_by_itself(target: Any) -> bool:
+    # A function that needs no arguments and has no programs of its own: what it calls is meant.
+    from ..frontends.builder import KernelFunction
+
+    if isinstance(target, KernelFunction) or not (inspect.isfunction(target) or inspect.ismethod(target)):
+        return False
+    parameters = inspect.signature(target).parameters.values()
+    needed = any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+    return not needed and all(program.name != target.__qualname__ for program in _core.programs())
 
 
 def _simulated(device: str) -> bool:

@@ -77,7 +77,12 @@ def device() -> str:
 
 def faithful() -> bool:
     """Whether the device in use does what the hardware does, also where that is wrong."""
-    return profiles()[device()]["faithful"]
+    return device().endswith(":faithful")
+
+
+def simulated() -> bool:
+    """Whether the device in use is a simulated NPU."""
+    return device().startswith("npu-sim:")
 
 
 class Device:

@@ -31,7 +31,8 @@ RULES = (
         "two tensors of different dtypes in one op",
         "operands are {first} and {other}, and nothing is promoted between tensors; cast one of them, for instance k.cast(x, {cast})",
         "bytes",
-        "the second operand's bytes are read as the first one's dtype; past their end there are zeros here, on the chip what lay there",
+        "the second operand's bytes are read as the first one's dtype, as if it were one tile; past their end come zeros "
+        "(on a chip what lay there)",
     ),
     Rule(
         "mixed-cube",

@@ -24,7 +24,7 @@ _GROUPS = 4  # of axes that one broadcast stretches
 
 
 def check(kind: str, nodes: Sequence[NDObject]) -> None:
-    """Raises for the first node that the device in use has not."""
+    """Raises for the first node that the simulated chip in use has not."""
     error = next(lacking(kind, nodes, devices.device()), None)
     if error is not None:
         raise error
@@ -56,10 +56,8 @@ def computed_in(node: NDObject) -> DataType:
 
 
 def check_shapes(nodes: Sequence[NDObject]) -> None:
-    """Raises for the first broadcast, explicit or not, that a chip cannot make at once. Nodes know their shapes."""
+    """Raises for the first broadcast, explicit or not, that the chip in use cannot make at once. Nodes know their shapes."""
     device = devices.device()
-    if not devices.profiles()[device]["simulated"]:
-        return
     for node in nodes:
         if node.op not in _ELEMENTWISE or node.dims is None or len(node.dims) < 2 * _GROUPS + 1:
             continue

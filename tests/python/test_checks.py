@@ -1,4 +1,5 @@
 """`dvm.check`: planted faults are found and named, clean programs are not, and the report speaks of the user's ops and lines."""
+import os
 import subprocess
 import sys
 
@@ -133,8 +134,8 @@ def test_a_misuse_of_a_kernel_is_a_finding():
 @pytest.mark.parametrize("first", range(0, 1000, 250))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_is_found_in_a_thousand_random_programs(first):
-    areas = 0
-    for seed in range(first, first + 250):
+    areas, effort = 0, int(os.environ.get("EFFORT", "1"))  # EFFORT=20: twenty thousand
+    for seed in range(first * effort, (first + 250) * effort):
         program = random_program(seed)
         _, launches = run(program, [len(program.inputs) + len(program.steps) - 1])
         for launch in launches:
@@ -281,6 +282,21 @@ def test_what_a_captured_program_has_no_instruction_for_on_the_chip():
     assert lacks["MATMUL of float32"].places == ((HERE, line_of("# tanh")),)
 
 
+def test_a_call_without_arguments():
+    k = dvm.Kernel("vector")
+    x = k.load([50, 60], "float32")
+    out = k.store(k.exp(x))
+    k.input(x, np.zeros((50, 60), np.float32))
+    report = dvm.check(k.run, device="npu-sim:950")
+    assert report and report.ran and report.programs and report.areas[0].facts["device"] == "npu-sim:950"
+    np.testing.assert_array_equal(k.output(out), np.ones((50, 60)))
+
+    def body():
+        dvm.kernel(chain)(arange(302, 96) / 64)
+
+    assert [name for _, name in dvm.check(body).programs] == ["chain"]
+
+
 def test_kernel_objects_and_kernels_of_any_shape():
     with pytest.raises(dvm.ArgumentError, match=r"chain takes any shape.*check\(kernel, \*arrays\)"):
         dvm.check(dvm.kernel(chain))
@@ -295,6 +311,7 @@ def test_kinds_of_findings():
 
 
 SCRIPT = """
+import sys
 import numpy as np
 import dvm
 
@@ -309,6 +326,7 @@ def mixed(k):
 if __name__ == "__main__":
     assert dvm.device() == "npu-sim:950", dvm.device()
     doubled(np.ones((50, 60), np.float32))
+    sys.exit(3)
 """
 
 
@@ -325,7 +343,7 @@ def test_the_command(tmp_path):
     assert "loaded for MUL" not in command(str(script), "--brief", "--device", "npu-sim:950").stdout
     one = command(f"{script}:mixed")
     assert one.returncode == 1 and "npu-sim:910b (AscendC220) has no MatMul of float32" in one.stdout and "1 fault found" in one.stdout
-    assert f"{script}:11: misuse" in one.stdout
+    assert f"{script}:12: misuse" in one.stdout
     for arguments, text in (([f"{script}:doubled"], "doubled takes any shape"), ([str(script), "--device", "cpu"], "no simulated device"),
                             (["x.txt"], "neither a script nor"), (["no.py"], "there is no file 'no.py'"),
                             ([f"{script}:nothing"], "has no 'nothing'")):
