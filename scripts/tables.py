@@ -1,15 +1,19 @@
-"""Writes the tables of docs/bytecode.md and docs/devices.md from the lists the code goes by; --check says whether they are current.
+"""Writes the tables of docs/bytecode.md, devices.md and kernels.md from the lists the code goes by; --check: whether they are current.
 
     .venv/bin/python scripts/tables.py [--check]
 """
 from __future__ import annotations
 
+import inspect
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from dvm_core import _core
 from dvm_core.devices import chips, doctor, rules
+from dvm_core.frontends import builder_comm, builder_custom, builder_grouped, builder_io, builder_ops, builder_shapes
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LAYOUTS = {"unary": "a", "binary": "a, b", "select": "a, b, c", "matmul": "product", "join": "a, join",
@@ -63,7 +67,26 @@ def templates() -> str:
     return _markdown(("op", "cpu, npu-sim", *ends[1:]), [(name, *(column[name] for column in columns)) for name, *_ in _core.OPS])
 
 
-PAGES = {"bytecode.md": (("opcodes", opcodes), ("tiles", tiles)),
+_BUILDER = (builder_ops.Elementwise, builder_shapes.Shaped, builder_grouped.Grouped, builder_io.Ends, builder_comm.Collectives,
+            builder_custom.Custom)  # the builder's ops, in the order of the table
+
+
+def signatures() -> str:
+    """The builder's ops: their own signatures and docstrings, or the instruction's meaning."""
+    meanings = {name.replace("_", "").lower(): meaning for name, _, _, _, _, meaning in _core.OPS}
+
+    def row(name: str, function: Callable[..., Any]) -> tuple[str, str]:
+        given = [p.replace(annotation=p.empty) for p in list(inspect.signature(function).parameters.values())[1:]]
+        call = str(inspect.Signature(given)).replace("dvm.", "")
+        text = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split()) or meanings.get(name.replace("_", ""), "")
+        return f"`k.{name}{call}`", _plain(text)
+
+    rows = [row(name, function) for kind in _BUILDER for name, function in vars(kind).items()
+            if name[0] != "_" and inspect.isfunction(function)]
+    return _markdown(("op", "what it gives"), rows)
+
+
+PAGES = {"kernels.md": (("signatures", signatures),), "bytecode.md": (("opcodes", opcodes), ("tiles", tiles)),
          "devices.md": (("misuses", misuses), ("chips", chip_ops), ("templates", templates))}
 
 

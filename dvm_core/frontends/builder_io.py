@@ -65,9 +65,11 @@ class Ends(Shaped):
         return ScalarRef(dtype=dtype)
 
     def make_int(self, value: int = 0) -> ScalarRef:
+        """A scalar with a value of its own, which `update` changes (a spelling of 2024)."""
         return ScalarRef(value)
 
     def make_float(self, value: float = 0.0) -> ScalarRef:
+        """As `make_int`, of a float."""
         return ScalarRef(value)
 
     def int_array(self) -> IntArrayRef:
