@@ -167,6 +167,9 @@ class Program:
     @property
     def launches(self) -> int: ...
     @property
+    def segments(self) -> int:
+        """For how many shapes, kept values, hooks and devices the selector has code of it ready."""
+    @property
     def input_count(self) -> int: ...
     @property
     def instructions(self) -> list[Instruction]:

@@ -204,12 +204,12 @@ def _quarter(times: list[float]) -> float:
 
 
 def of(stats: Mapping[str, Any]) -> dict[str, Advice]:
-    """Advice for every function of `dvm.stats()` that was launched."""
+    """Advice for every captured function of `dvm.stats()` that was launched."""
     from .frontends import observed, sampling
 
     seen, dispatch_us = observed.functions(), sampling.dispatch_us()
-    return {name: advise(facts_of(counted, seen.get(name), dispatch_us))
-            for name, counted in stats["functions"].items() if counted["launches"]}
+    return {name: advise(facts_of(counted, seen[name], dispatch_us))
+            for name, counted in stats["functions"].items() if counted["launches"] and name in seen}
 
 
 def text(advice: Mapping[str, Advice]) -> str:

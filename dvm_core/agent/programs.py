@@ -36,7 +36,8 @@ def described(program: Any) -> Answer:
 def programs(session: Session, arguments: Arguments) -> Answer:
     """`selector`: the counters of the table that has ready code by shapes. `advice`: by function, whether it gains from the VM."""
     told = {name: found.told() for name, found in advice.of(_core.stats()).items()}
-    return {"programs": [described(program) for program in _core.programs()], "selector": selector(), "advice": told}
+    listed = [{**described(program), "segments": program.segments} for program in _core.programs()]
+    return {"programs": listed, "selector": selector(), "advice": told}
 
 
 def selector() -> Answer:

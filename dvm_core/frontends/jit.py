@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import ArgumentError, UnsupportedError, convert
-from . import capture, reloadable, sampling
+from . import capture, observed, reloadable, sampling
 
 # "PIK" (Python inline kernel) is MindSpore's word for what "stream" is here.
 MODES = {"stream": "stream", "PIK": "stream", "graph": "graph"}
@@ -75,6 +75,7 @@ def _jit_cell(cell: Any, mode: str) -> Any:
 def _wrap(function: Callable[..., Any], mode: str, donate: tuple[int, ...]) -> Callable[..., Any]:
     info = CapturedFunction(function, mode, donate)
     reloadable.register(info)
+    observed.of(info.name)
     active, going_on = capture.active, capture.going_on
     replay = info.replays.run if mode == "graph" else None
 

@@ -120,6 +120,7 @@ nb::list memory_event_list(int64_t since) {
 }
 
 nb::list shapes_used_list(size_t most) {
+  Replay::tell();
   nb::list out;
   for (const KnownShapes& s : shapes_used(most)) {
     std::vector<int64_t> kept;

@@ -193,6 +193,8 @@ void bind_programs(nb::module_& m) {
                      Replay::tell();
                      return p.launches.load();
                    })
+      .def_prop_ro(
+          "segments", [](Program& p) { return p.segment_count(); }, "For how many shapes, kept values, hooks and devices the selector has code of it ready.")
       .def_prop_ro("input_count", [](Program& p) { return p.code()->inputs.size(); })
       .def_prop_ro("instructions", &instructions_of, "With the shapes and immediates of the last launch.")
       .def_prop_ro("input_shapes", &input_shapes, "(shape, dtype) of each input at the last launch.")

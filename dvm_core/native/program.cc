@@ -210,6 +210,11 @@ void Program::warm(const ProgramCode& code, const std::vector<int64_t>& geometry
   warmed.fetch_add(1, std::memory_order_relaxed);
 }
 
+size_t Program::segment_count() {
+  std::lock_guard lock(mutex_);
+  return segments_.size();
+}
+
 std::vector<Program::Used> Program::used() {
   std::vector<Used> all;
   std::lock_guard lock(mutex_);

@@ -92,6 +92,8 @@ class Program {
   };
   std::vector<Used> used();
 
+  size_t segment_count();
+
   // Smallest and largest extent of every dimension of the inputs over all launches, input after input.
   std::vector<std::pair<int64_t, int64_t>> extents_seen();
 

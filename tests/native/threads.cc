@@ -7,6 +7,7 @@
 #include "pool.h"
 #include "random_graph.h"
 #include "snapshot.h"
+#include "warm.h"
 
 namespace dvm::test {
 namespace {
@@ -44,11 +45,13 @@ std::vector<RandomGraph> some_programs() {
 void look_around(Random& r) {
   const auto programs = all_programs();
   const ProgramPtr p = programs.empty() ? nullptr : r.pick(programs);
-  switch (r.below(9)) {
+  switch (r.below(11)) {
     case 0: set_pool_threads(1 + static_cast<int>(r.below(3))); break;
     case 1: memory_log(r.chance(0.7)); break;
     case 2: memory_events(0); break;
     case 3: selector_stats(); break;
+    case 9: know_shapes(shapes_used(16)); break;
+    case 10: set_clusters(r.chance(0.7)); break;
     case 4: trim_memory(); break;
     case 5: {
       int64_t dropped = 0;

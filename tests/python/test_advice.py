@@ -108,6 +108,8 @@ def test_stats_advise_on_functions_of_arrays():
     figures = told["figures"]
     assert (figures["launches"], figures["shapes"], figures["changes"], figures["misses"]) == (40, 8, 40, 8)
     assert figures["changing_share"] == 39 / 40
+    (dvm.tensor(np.ones(3, np.float32)) * 2.0).numpy()  # captured by nobody
+    assert "arrays" in dvm.stats()["functions"] and "arrays" not in dvm.stats()["advice"]
 
 
 @dvm.jit(mode="graph")

@@ -227,8 +227,12 @@ def test_steps_are_told_a_few_times_a_second(adapter, model):
 def test_programs_and_their_texts(adapter, model):
     run(model)
     told = adapter.event("program", where=lambda e: e["name"] == "forward" and e["instructions"] == 5)
-    listed = {p["id"]: p for p in adapter.request("programs")["programs"]}[told["id"]]
+    answer = adapter.request("programs")
+    assert answer["selector"]["misses"] >= 1 and answer["selector"]["segments"] >= 1
+    assert answer["advice"]["forward"]["verdict"] in ("pays", "does not pay", "not enough data")
+    listed = {p["id"]: p for p in answer["programs"]}[told["id"]]
     path = model.__file__
+    assert listed["segments"] >= 1
     assert (listed["file"], listed["line"], listed["launches"], listed["backward"]) == (path, line_of("h = x", path), 1, False)
     for level in ("graph", "tensor", "tile"):
         shown = adapter.request("program", program=told["id"], level=level)
