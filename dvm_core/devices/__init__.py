@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import time
 from typing import Any
 
@@ -27,7 +28,7 @@ def profiles() -> dict[str, dict[str, Any]]:
 def names() -> list[str]:
     """What set_device may be asked for: the devices there are, and the first Ascend NPU where pyACL is installed."""
     found = list(profiles())
-    if "ascend:0" not in found and importlib.util.find_spec("acl") is not None:
+    if "ascend:0" not in found and (sys.modules.get("acl") or importlib.util.find_spec("acl")):
         found.append("ascend:0")
     return found
 

@@ -51,7 +51,6 @@ CODES: dict[int, tuple[str, str]] = {
     361001: ("the runtime failed inside the operator", _RESTART),
     561003: ("the operator's kernel is not installed", "install CANN's kernels package for this chip"),
     561107: ("ASCEND_OPP_PATH is not set", "source set_env.sh of the CANN toolkit"),
-    561112: ("the operator's kernel is not installed", "install CANN's kernels package for this chip"),
 }
 _KINDS = {
     1: "a mistake in the call or the environment",

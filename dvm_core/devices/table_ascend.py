@@ -3,8 +3,10 @@ function itself), with their arguments in order. What a word stands for is in `a
 
 What starts with `host.` is made on the host and copied in: it reads no tensor.
 
-Names, order and types of arguments, dtypes and limits: the vendor's public documentation of each function (gitcode.com/cann, repositories
-ops-math and ops-nn, docs/aclnn*.md; hiascend.com, "aolapi"), for Atlas A2 (910B). Nothing here was ever run on hardware.
+Names, order and types of arguments: the vendor's public documentation and headers of each function (gitcode.com/cann, repositories
+ops-math and ops-nn, docs/aclnn*.md; hiascend.com, "aolapi"). Dtypes and limits are those of Atlas A2 (910B) there for remainders, shifts,
+sums along an axis, means, erf, tan and pools; of the other functions, whose lists were not all at hand, those of their kind: the library
+checks for itself, and its refusal (161002) is an error with the call's name. Nothing here was ever run on hardware.
 """
 
 from __future__ import annotations
@@ -114,7 +116,7 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
     "IS_INF": (*_unary("IsInf", FLOATS), *_one(f"{WHOLE} bool", "aclnnInplaceZero r")),
     "SIN": _unary("Sin"),
     "COS": _unary("Cos"),
-    "TAN": _unary("Tan"),
+    "TAN": _unary("Tan", note="NaN from 1e7 on with a 950"),
     "ATAN": _unary("Atan"),
     "LOG1P": _unary("Log1p"),
     "EXPM1": _unary("Expm1", FLOATS),

@@ -202,10 +202,14 @@ class Libraries:
                 raise Misuse(f"{name} with an executor that is not its own or was used before", EXECUTOR)
             if size != found.workspace or (size and workspace is None):
                 raise Misuse(f"{name} with a workspace of {size} bytes, not {found.workspace}", PARAMETER)
-            if size:
-                self._block(workspace or 0, size, True)[:] = POISON
+            memory = self._block(workspace or 0, size, True) if size else np.empty(0, np.uint8)
+
+            def task() -> None:
+                memory[:] = POISON  # what lies there is the operator's while it runs
+                self._compute(found)
+
             found.used = True
-            self._stream(stream).tasks.append(lambda: self._compute(found))
+            self._stream(stream).tasks.append(task)
             return 0
 
         return run

@@ -12,7 +12,7 @@ from core_programs import check_step, run
 from random_programs import random_program
 
 import dvm_core as dvm
-from dvm_core import _core
+from dvm_core import _core, devices
 from dvm_core.cli import main
 from dvm_core.devices import ascend
 from dvm_core.opcheck import cases, modes
@@ -217,6 +217,10 @@ def test_programs_show_the_calls_that_run_each_instruction(cann):
     assert text.splitlines() == ["// ascend:0: instructions one after the other, each by its template", "0: aclnnAmax ; %0",
                                  "1: aclnnSub ; %1", "2: aclnnExp ; %2", "3: aclnnReduceSum ; %3", "4: aclnnDiv ; %4"]
     assert [entry["instruction"] for entry in line_map] == [0, 1, 2, 3, 4]
+
+
+def test_the_editor_offers_it_where_pyacl_is(cann):
+    assert devices.names().count("ascend:0") == 1 and devices.names()[0] == "cpu"
 
 
 def test_scripts_may_ask_for_the_chip(cann):
