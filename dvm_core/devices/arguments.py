@@ -104,6 +104,32 @@ def _along(d: Descriptor, view: View) -> View:
     return View(view.base, view.dtype, d.shape, strides)
 
 
+def _laid_out(d: Descriptor) -> tuple[Shape, list[tuple[int, int, int]]]:
+    # The part of an image that the windows of a convolution see: its shape, and of height and width the first element within it, how many
+    # there are, and where the first lies.
+    image = _tensor(d, 0).shape
+    out, taps = (d.shape, _tensor(d, 1).shape) if d.op == "CONV2D" else (_tensor(d, 1).shape, d.shape)
+    stride, before, dilation = _window(d)
+    shape, parts = list(image), []
+    for axis in range(2):
+        gap, extent = d.attrs[6 + axis], (out[2 + axis] - 1) * stride[axis] + dilation[axis] * (taps[2 + axis] - 1) + 1
+        first = max(0, -(before[axis] // gap))  # rounded up
+        count = max(0, min(image[2 + axis], (extent - 1 - before[axis]) // gap + 1) - first)
+        shape[2 + axis] = extent
+        parts.append((first, count, before[axis] + first * gap if count else 0))
+    return tuple(shape), parts
+
+
+def _window_view(d: Descriptor, view: View, of_image: bool) -> View:
+    _, parts = _laid_out(d)
+    steps = (1, 1) if of_image else d.attrs[6:8]
+    shape = (*view.shape[:2], *(count for _, count, _ in parts))
+    strides = (*view.strides[:2], *(step * stride for step, stride in zip(steps, view.strides[2:], strict=True)))
+    starts = [first if of_image else place for first, _, place in parts]
+    offset = sum(start * stride for start, stride in zip(starts, view.strides[2:], strict=True)) if math.prod(shape) else 0
+    return View(view.base, view.dtype, shape, strides, offset)
+
+
 _VIEWS: dict[str, Callable[[Descriptor, View], View]] = {
     "transpose_a": lambda d, v: _swapped(v) if d.attrs[0] else v,
     "transpose_b": lambda d, v: _swapped(v) if d.attrs[1] else v,
@@ -116,6 +142,8 @@ _VIEWS: dict[str, Callable[[Descriptor, View], View]] = {
     "taken": _sliced_by_index,
     "put": _sliced_by_index,
     "along": _along,
+    "cropped": lambda d, v: _window_view(d, v, True),
+    "placed": lambda d, v: _window_view(d, v, False),
     "first": lambda d, v: View(v.base, v.dtype, d.shape, v.strides),
     "planes": lambda d, v: View(v.base, v.dtype, v.shape, v.strides, planes=True),
 }
@@ -226,6 +254,7 @@ CONDITIONS: dict[str, tuple[Callable[[Descriptor], bool], str]] = {
     "even_pads": (_even_pads, "as many zeros after as before only"),
     "small_pads": (lambda d: all(2 * d.attrs[4 + axis] <= d.attrs[axis] for axis in range(2)), "at most half a window of zeros"),
     "no_gap": (lambda d: d.attrs[6:8] == (1, 1), "no zeros between the elements of an image"),
+    "nothing_to_add": (lambda d: any(not math.prod(t.shape) for t in d.operands if t), "operands with elements only"),
     "no_dilation": (lambda d: d.attrs[6:8] == (1, 1), "no dilation"),
     "one_operand": (lambda d: len(d.operands) == 1, "no second operand to be gathered at the largest"),
     "forward_steps": (lambda d: all(step >= 1 for step in d.attrs[1::2]), "no steps backward"),
@@ -239,6 +268,8 @@ def temporaries(d: Descriptor, rows: tuple[str, ...]) -> tuple[Temporary, ...]:
     whose |= {name: (t.dtype, t.shape) for name, t in zip("abc", d.operands, strict=False) if t is not None}
     if d.op == "IOTA":
         whose["extent"] = (d.dtype, (d.shape[d.attrs[0]],))
+    if "p a window" in rows:
+        whose["window"] = (d.dtype, _laid_out(d)[0])
     found = []
     for row in rows:
         name, dtype, shape = row.split()

@@ -47,11 +47,11 @@ def _ascend(op: str) -> str:
     variants = ASCEND[op]
     if isinstance(variants, str):
         return f"– {variants}"
-    parts = []
+    parts: dict[str, list[str]] = {}  # by dtypes and reason: calls of all variants
     for variant in variants:
-        calls = ", ".join(dict.fromkeys(line.split()[0] for line in variant.calls))
-        parts.append(f"{calls or '–'} ({variant.dtypes})" + (f": {variant.reason}" if variant.reason else ""))
-    return "; ".join(parts)
+        calls = [line.split()[0] for line in variant.calls]
+        parts.setdefault(f" ({variant.dtypes})" + (f": {variant.reason}" if variant.reason else ""), []).extend(calls)
+    return "; ".join(f"{', '.join(dict.fromkeys(calls)) or '–'}{rest}" for rest, calls in parts.items())
 
 
 def _library(row: Row) -> str:

@@ -71,6 +71,17 @@ def _extreme(name: str, whole: str) -> tuple[Variant, ...]:
     return (*_one(NUMBERS, f"aclnn{name} a axes keepdims r"), *_one("bool", f"aclnn{whole} a axes keepdims r"))
 
 
+def _convolution(call: str, before: str = "", temporary: str = "") -> tuple[Variant, ...]:
+    # As it is, or of the image laid out with the zeros around and between its elements that the vendor's function has no argument for.
+    first, own = tuple(filter(None, (before,))), tuple(filter(None, (temporary,)))
+    laid_out = (*first, "aclnnInplaceZero p", "aclnnInplaceCopy p:placed a:cropped", call.format(image="p", pads="zeros"))
+    return (
+        *_one(FLOATS, "aclnnInplaceZero r", when="nothing_to_add"),
+        *_one(FLOATS, *first, call.format(image="a", pads="pads"), when="no_gap even_pads", temporaries=own),
+        *_one(FLOATS, *laid_out, temporaries=(*own, "p a window")),
+    )
+
+
 _ORDER = "NaN may be in another place"
 _SUMS = "sums in no fixed order: the last bits of floats may change from run to run"
 _INDICES = ("v a a", "i i64 a")
@@ -141,11 +152,10 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
     "PROD": (*_one(NUMBERS, "aclnnProdDim a:merged first_axis true dtype r:merged"), *_one("bool", "aclnnAll a axes keepdims r")),
     "MATMUL": _one(FLOATS, "aclnnMatmul a:transpose_a b:transpose_b r keep_dtype", when="matrices",
                    note="float32 sums in the cube unit's own order"),
-    "CONV2D": _one(FLOATS, "aclnnConvolution a:planes b:planes none strides pads dilations false zeros groups r:planes keep_dtype",
-                   when="no_gap even_pads"),
-    "CONV2D_WEIGHT": _one(FLOATS, "aclnnInplaceZero v", "aclnnConvolutionBackward b:planes a:planes v:planes no_ints strides pads "
-                          "dilations false zeros groups_int weight_only keep_dtype none r:planes none", when="no_gap even_pads",
-                          temporaries=("v r r",)),  # the weight: its shape counts alone
+    "CONV2D": _convolution("aclnnConvolution {image}:planes b:planes none strides {pads} dilations false zeros groups r:planes keep_dtype"),
+    "CONV2D_WEIGHT": _convolution(
+        "aclnnConvolutionBackward b:planes {image}:planes v:planes no_ints strides {pads} dilations false zeros groups_int weight_only "
+        "keep_dtype none r:planes none", "aclnnInplaceZero v", "v r r"),  # of the weight only the shape counts
     "MAX_POOL2D": _one("f32", "aclnnMaxPool2dWithIndices a:planes taps strides pads dilations false r:planes i:planes",
                        when="one_operand even_pads small_pads no_dilation", temporaries=("i i32 r",),
                        note="NaN and -Inf are not supported"),

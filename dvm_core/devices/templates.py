@@ -88,12 +88,12 @@ def ascend(d: Descriptor) -> Binding:
         refused = refused or binding
     if refused:
         return refused
-    dtypes = " ".join(row.dtypes for row in rows if not row.reason)
+    dtypes = " ".join(dict.fromkeys(" ".join(row.dtypes for row in rows if not row.reason).split()))
     return NoTemplate(f"{_function(rows)} takes {dtypes}, not {d.operand_dtype.short}")
 
 
 def _function(rows: tuple[Variant, ...]) -> str:
-    return next(row.calls[-1].split()[0] for row in rows if row.calls)
+    return [row.calls[-1].split()[0] for row in rows if row.calls][-1]
 
 
 def _variant(d: Descriptor, row: Variant) -> Binding:
