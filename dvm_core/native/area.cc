@@ -21,7 +21,8 @@ namespace dvm {
 namespace {
 
 constexpr double kShareFromNs = 8000;    // less work stays on the calling thread
-constexpr double kStackFromNs = 48000;   // of a stack, which takes a microsecond to lay out
+constexpr double kPieceNs = 1000;        // less is not worth a piece of its own
+constexpr double kStackFromNs = 16000;   // of a stack, which takes a microsecond to lay out
 
 void finish_hooks(const Run& run) {
   for (size_t h = 0; h < run.area.hooks.size(); ++h) {
@@ -131,7 +132,7 @@ void run_area(const AreaCode& area, RunIO& io, Sample* sample) {
     } else if (run.units() == 1 || area.cost_ns < kShareFromNs) {
       run.tiles(0, 1, sample);
     } else {
-      const int64_t pieces = std::min(run.units(), kPieces);
+      const int64_t pieces = std::min({run.units(), kPieces, static_cast<int64_t>(std::min(area.cost_ns / kPieceNs, 1e9))});
       parallel_for(pieces, [&](int64_t piece, int worker) { run.tiles(piece, pieces, worker ? nullptr : sample); }, area.cost_ns);
     }
   }

@@ -8,7 +8,7 @@
 namespace dvm {
 namespace {
 
-constexpr double kSimpleNs = 0.1, kCostlyNs = 0.6, kMemoryNs = 0.1, kMultiplyAddNs = 0.01;  // per element, one thread
+constexpr double kSimpleNs = 0.035, kCostlyNs = 0.2, kMemoryNs = 0.05, kMultiplyAddNs = 0.01;  // per element, one thread
 
 bool is_costly(Op op) {
   return op == Op::kEXPM1 || op == Op::kTAN || op == Op::kATAN || op == Op::kFMOD || op == Op::kREMAINDER || op == Op::kRANDOM || op == Op::kPOW ||

@@ -25,6 +25,9 @@ namespace {
 constexpr int kMaxWorkers = 64;
 // A helper that spins finds work in 0.3 us; one that parked takes about 50 us to wake, and waking it costs the caller about 20 us.
 constexpr int64_t kSpinNs = 50'000, kShareFromNs = 4'000, kWakeFromNs = 150'000;
+// What helpers cost without helping (their processor has other work: one was left in the middle of a unit, or came too late) is paid back by
+// working alone for so many times as long: 2 % at most are lost. Waiting is no loss up to this and a quarter of the job.
+constexpr int64_t kPayBack = 64, kPatienceNs = 10'000, kLongestRestNs = 1'000'000'000;
 
 void pause() {
 #if defined(__x86_64__) || defined(_M_X64)
@@ -71,7 +74,11 @@ class Pool {
 
   int workers() const { return static_cast<int>(helpers_.size()) + 1; }
 
-  void run(int64_t units, UnitFn fn, void* context, double cost_ns) {
+  // Helpers are left alone at this time.
+  bool rests(int64_t time) const { return time < rest_until_; }
+
+  // start: now.
+  void run(int64_t units, UnitFn fn, void* context, double cost_ns, int64_t start) {
     fn_ = fn;
     context_ = context;
     units_ = units;
@@ -81,16 +88,17 @@ class Pool {
     avoid_my_cpu();
     const uint64_t epoch = (gate_.load(std::memory_order_relaxed) & ~(kOpen | kJoined)) + kEpoch;
     gate_.store(epoch | kOpen);
-    if (parked_.load() > 0 && worth_waking(cost_ns)) wake();
+    if (parked_.load() > 0 && worth_waking(cost_ns, start)) wake_for_job();
     worker_here = 0;
     drain(0);
     worker_here = -1;
     // Closed: whoever has not joined by now is not waited for; whoever has is in its last unit.
-    gate_.fetch_and(~kOpen);
-    if (gate_.load(std::memory_order_acquire) & kJoined) {
-      const int64_t start = now();
+    if (gate_.fetch_and(~kOpen) & kJoined) {
+      const int64_t drained = now();
       while (gate_.load(std::memory_order_acquire) & kJoined) pause();
-      waited_ns += now() - start;
+      const int64_t end = now(), waited = end - drained;
+      waited_ns += waited;
+      if (waited > kPatienceNs + (drained - start) / 4) rest(end, waited);
     }
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
@@ -122,6 +130,7 @@ class Pool {
     while ((g & kOpen) && (g & ~(kOpen | kJoined)) != *last_epoch)
       if (gate_.compare_exchange_weak(g, g + 1, std::memory_order_acq_rel)) {
         *last_epoch = g & ~(kOpen | kJoined);
+        joins_.fetch_add(1, std::memory_order_relaxed);
         return true;
       }
     return false;
@@ -160,10 +169,21 @@ class Pool {
     wakes_.notify_all();
   }
 
+  // Waking costs the caller a system call. If nobody came of the last one, it was for nothing.
+  void wake_for_job() {
+    const int64_t joins = joins_.load(std::memory_order_relaxed), before = now();
+    const bool in_vain = joins == joins_at_wake_;
+    wake();
+    const int64_t after = now();
+    joins_at_wake_ = joins;
+    if (in_vain) rest(after, after - before);
+  }
+
+  void rest(int64_t from, int64_t lost_ns) { rest_until_ = from + std::min(kPayBack * lost_ns, kLongestRestNs); }
+
   // Small jobs in quick succession are worth a wake-up together: their costs add up, and fade when they come seldom.
-  bool worth_waking(double cost_ns) {
+  bool worth_waking(double cost_ns, int64_t t) {
     if (cost_ns <= 0) return true;
-    const int64_t t = now();
     if (t - last_job_ns_ > 1'000'000) debt_ns_ = 0;
     last_job_ns_ = t;
     debt_ns_ += cost_ns;
@@ -207,10 +227,11 @@ class Pool {
   int64_t units_ = 0;
   std::exception_ptr error_;
   double debt_ns_ = 0;
-  int64_t last_job_ns_ = 0;
+  int64_t last_job_ns_ = 0, rest_until_ = 0, joins_at_wake_ = -1;
   std::atomic<bool> failed_{false}, quit_{false};
   std::atomic<int> parked_{0};
   std::atomic<uint32_t> wakes_{0};
+  std::atomic<int64_t> joins_{0};  // of all jobs
   alignas(64) std::atomic<int64_t> next_{0};
   alignas(64) std::atomic<uint64_t> gate_{0};
 };
@@ -269,7 +290,9 @@ void parallel_for(int64_t units, UnitFn fn, void* context, double cost_ns) {
     shared.pool.reset();
     shared.pool = std::make_unique<Pool>(wanted);
   }
-  shared.pool->run(units, fn, context, cost_ns);
+  const int64_t start = now();
+  if (shared.pool->rests(start)) return run_alone(units, fn, context);
+  shared.pool->run(units, fn, context, cost_ns, start);
 }
 
 void* thread_scratch(int64_t bytes) {

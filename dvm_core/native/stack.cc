@@ -5,8 +5,8 @@
 namespace dvm {
 namespace {
 
-// Starting and ending a piece of work costs less than 1 % of more than this, and the memory of a large area is better free for the next.
-constexpr double kLargestNs = 100'000;
+// Starting and ending a piece of work costs less than 3 % of more than this, and the memory of a large area is better free for the next.
+constexpr double kLargestNs = 40'000;
 
 bool may_stack(const AreaCode& a) { return a.move < 0 && a.cost_ns <= kLargestNs; }
 
