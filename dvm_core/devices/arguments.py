@@ -16,7 +16,8 @@ Shape = tuple[int, ...]
 @dataclass(frozen=True)
 class View:
     """A tensor argument: `base` is an operand (a, b, c), the result (r) or a temporary. strides in elements. planes: images, in the order
-    batch, channels, height, width. extent: it holds indices, each of which must lie in -extent .. extent - 1."""
+    batch, channels, height, width. extent: it holds indices, each of which must lie in -extent .. extent - 1. distinct: no two of them name
+    the same element."""
 
     base: str
     dtype: DataType
@@ -25,6 +26,7 @@ class View:
     offset: int = 0
     planes: bool = False
     extent: int | None = None
+    distinct: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,11 +157,19 @@ def _tensor(d: Descriptor, number: int) -> Any:
     return operand
 
 
-def _index(d: Descriptor, flat: bool) -> View:
+def _index_rows(d: Descriptor) -> View:
+    # Of SCATTER, which writes whole slices: the same index for every element of one.
+    axis, n = d.attrs[0], math.prod(_tensor(d, 1).shape)
+    shape = (*d.shape[:axis], n, *d.shape[axis + 1 :])
+    strides = tuple(int(a == axis) for a in range(len(shape)))
+    return View("b", _tensor(d, 1).dtype, shape, strides, extent=d.shape[axis], distinct=True)
+
+
+def _index(d: Descriptor, flat: bool, distinct: bool = False) -> View:
     index = _tensor(d, 1)
     source = _tensor(d, 0).shape if d.op.startswith("GATHER") else d.shape
     shape = (math.prod(index.shape),) if flat else index.shape
-    return View("b", index.dtype, shape, contiguous(shape), extent=source[d.attrs[0]])
+    return View("b", index.dtype, shape, contiguous(shape), extent=source[d.attrs[0]], distinct=distinct)
 
 
 def _even_pads(d: Descriptor) -> bool:
@@ -240,6 +250,9 @@ _VALUES: dict[str, tuple[str, Callable[[Descriptor], Any]]] = {
     "keep_dtype": ("i8", lambda d: 0),  # cubeMathType KEEP_DTYPE: no other precision inside
     "dtype": ("dtype", lambda d: d.dtype),
     "index": ("tensor", lambda d: _index(d, True)),
+    "index_rows": ("tensor", _index_rows),
+    "index_distinct": ("tensor", lambda d: _index(d, False, True)),
+    "replace": ("i64", lambda d: 0),  # reduce: none
     "index_elements": ("tensor", lambda d: _index(d, False)),
     "all": ("tensors", lambda d: tuple(View(f"#{i}", t.dtype, t.shape, contiguous(t.shape)) for i, t in enumerate(d.operands) if t)),
 }  # fmt: skip

@@ -198,10 +198,30 @@ class Ascend:
             where_in = f"element {wrong[0]} of the index [{','.join(map(str, shape))}]"
             text = f"{d.op}: index {index[wrong[0]]} ({where_in}) is out of range for axis {d.attrs[0]} of extent {extent}"
             raise _error(item.place, text)
+        plain = np.where(index < 0, index + index.dtype.type(extent), index)
+        if view.distinct:
+            _check_distinct(item, d, plain.reshape(shape))
         if (index < 0).any():
             address = launch.passing(index.nbytes)
-            self._copy_in(launch, address, np.where(index < 0, index + index.dtype.type(extent), index))
+            self._copy_in(launch, address, plain)
         return address, size
+
+
+def _check_distinct(item: Any, d: Descriptor, index: np.ndarray) -> None:
+    # Written elements by number: whole slices by their index alone.
+    places = index
+    if d.op == "SCATTER_ELEMENTS" and index.size:
+        at = list(np.indices(index.shape))
+        at[d.attrs[0]] = index
+        places = np.ravel_multi_index(tuple(at), d.shape)
+    if np.unique(places).size != index.size:
+        raise _unsupported(item, d, "two indices name the same element, the last one stays, and aclnn does not fix which")
+
+
+def _unsupported(item: Any, d: Descriptor, reason: str) -> UnsupportedError:
+    file, line = where(item.place)
+    text = f"{d.op} does not run on ascend: {reason}. The cpu and npu-sim devices run it"
+    return UnsupportedError(text, op=d.op, file=file, line=line)
 
 
 def _error(place: int, text: str) -> _core.Error:
@@ -230,10 +250,7 @@ def _plan(inputs: int, instructions: list[Any], read: dict[int, Any]) -> list[tu
         d = describe_instruction(item, types)
         template = bind(d, "ascend")
         if isinstance(template, NoTemplate):
-            file, line = where(item.place)
-            raise UnsupportedError(
-                f"{d.op} does not run on ascend: {template.reason}. The cpu and npu-sim devices run it", op=d.op, file=file, line=line
-            )
+            raise _unsupported(item, d, template.reason)
         types[local] = (item.dtype, item.shape)
         plan.append((local, item, d, template, [value for value, at in last.items() if at == number]))
     return plan

@@ -86,7 +86,7 @@ _ORDER = "NaN may be in another place"
 _SUMS = "sums in no fixed order: the last bits of floats may change from run to run"
 _INDICES = ("v a a", "i i64 a")
 _NO_REMAINDER = "x / 0 and x mod 0 of integers are 0 here; aclnn does not say what they are"
-_DUPLICATES = "of several equal indices the last one stays here; aclnn does not fix which"
+_DUPLICATES = "refused if two indices name the same element: the last one stays here, and aclnn does not fix which"
 
 # op -> its variants, or the reason why there is none
 ASCEND: dict[str, tuple[Variant, ...] | str] = {
@@ -179,8 +179,8 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
     "SCATTER_ADD": _one(f"{FLOATS} i32 i64", "aclnnInplaceZero z", "aclnnIndexAdd z axis index a:put one r", temporaries=("z r r",),
                         note=_SUMS),
     "GATHER_ELEMENTS": _one(ALL, "aclnnGather a axis index_elements r"),
-    "SCATTER": _DUPLICATES,
-    "SCATTER_ELEMENTS": _DUPLICATES,
+    "SCATTER": _one(ALL, "aclnnScatter a axis index_rows c:put replace r", note=_DUPLICATES),
+    "SCATTER_ELEMENTS": _one(ALL, "aclnnScatter a axis index_distinct c replace r", note=_DUPLICATES),
     "SCATTER_ADD_ELEMENTS": _one(f"{FLOATS} i32 i64", "aclnnInplaceZero z", "aclnnScatterAdd z axis index_elements a r",
                                  temporaries=("z r r",), note=_SUMS),
     "ONE_HOT": _one("i32 i64", "aclnnInplaceFillScalar v on", "aclnnInplaceFillScalar w off", "aclnnOneHot a depth v w last_axis r",

@@ -95,6 +95,7 @@ aclnnInplaceFillScalar                R S
 aclnnIndexSelect                      T q T O
 aclnnIndexAdd                         T q T T S O
 aclnnGather                           T q T O
+aclnnScatter                          T q T T q O
 aclnnScatterAdd                       T q T T O
 aclnnOneHot                           T i T T q O
 aclnnConstantPadNd                    T I S O

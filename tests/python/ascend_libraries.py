@@ -249,7 +249,7 @@ class Libraries:
         self.finished.append(executor.name)
 
 
-_LOOSE = ("Cast", "InplaceCopy", "Gather", "IndexSelect", "IndexAdd", "ScatterAdd", "Sort", "ArgM", "OneHot", "MaxPool", "SWhere", "Any",
+_LOOSE = ("Cast", "InplaceCopy", "Gather", "IndexSelect", "IndexAdd", "Scatter", "Sort", "ArgM", "OneHot", "MaxPool", "SWhere", "Any",
           "All")
 
 

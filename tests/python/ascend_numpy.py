@@ -25,6 +25,15 @@ def _scatter_add(x, dim, index, source):
     return out
 
 
+def _scatter(x, dim, index, source, reduce):
+    assert reduce == 0
+    out = x.copy()
+    at = list(np.indices(index.shape))
+    at[dim] = index
+    out[tuple(at)] = source
+    return out
+
+
 def _pad(x, pads, value):
     if not x.ndim:
         return x
@@ -125,7 +134,8 @@ NUMPY = {
     "ProdDim": lambda x, dim, keep, dtype: x.prod(dim, keepdims=keep, dtype=x.dtype), "Matmul": lambda a, b, cube: np.matmul(a, b),
     "Cat": lambda xs, dim: np.concatenate(xs, dim), "Flip": np.flip, "InplaceZero": np.zeros_like, "InplaceFillScalar": np.full_like,
     "IndexSelect": lambda x, dim, index: np.take(x, index, dim), "IndexAdd": _index_add,
-    "Gather": lambda x, dim, index: np.take_along_axis(x, index.astype(np.int64), dim), "ScatterAdd": _scatter_add, "OneHot": _one_hot,
+    "Gather": lambda x, dim, index: np.take_along_axis(x, index.astype(np.int64), dim), "Scatter": _scatter,
+    "ScatterAdd": _scatter_add, "OneHot": _one_hot,
     "ConstantPadNd": _pad, "CumsumV2": _cumsum, "Arange": lambda start, end, step: np.arange(start, end, step),
     "ArgMax": lambda x, dim, keep: np.argmax(x, dim, keepdims=keep), "ArgMin": lambda x, dim, keep: np.argmin(x, dim, keepdims=keep),
     "Sort": _sort,

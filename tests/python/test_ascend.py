@@ -168,6 +168,22 @@ def test_indices_are_checked_before_the_call_and_may_count_from_the_end(cann, co
     np.testing.assert_array_equal(take([2]), arange(5, 3)[[2]])
 
 
+@pytest.mark.parametrize("op, index, twice, new", [
+    ("scatter", [[3, -5], [1, 4]], [[3, 0], [1, -5]], arange(2, 2, 2, 3)),
+    ("scatter_elements", [[[3, 0, 1], [0, 1, -1]]] * 2, [[[3, 0, 1], [-2, 1, 2]]] * 2, arange(2, 2, 3))])
+def test_writing_by_index_wants_distinct_elements(cann, op, index, twice, new):
+    def write(index):
+        r = Recorder()
+        x = np.full((2, 5, 3), 7, np.float32)
+        written = getattr(r, op)(r.input(x), r.input(np.array(index, np.int64)), r.input(new), attrs=(1,))
+        r.graph.flush([written])
+        return r.array(written).copy()
+
+    np.testing.assert_array_equal(on_ascend(lambda: write(index)), write(index))
+    with pytest.raises(dvm.UnsupportedError, match=f"{op.upper()} does not run on ascend: two indices name the same element"):
+        on_ascend(lambda: write(twice))
+
+
 def test_an_index_out_of_range_has_the_users_line(cann):
     dvm.set_device("ascend:0")
     x = dvm.tensor(arange(5, 3))

@@ -204,7 +204,6 @@ F = dvm.float32
     (op("ADD", [(F, (1,) * 9), (F, (1,) * 9)], (1,) * 9), "rank 9 is above 8"),
     (op("MATMUL", [(F, (1,) * 7), (F, (1,) * 7)], (1,) * 7, attrs=(0, 0)), "rank 2 to 6"),
     (op("AVG_POOL2D", [(F, (1, 1, 5, 5))], (1, 1, 4, 4), attrs=(2, 2, 1, 1, 0, 0, 1, 1, 0, 0)), "as many zeros"),
-    (op("SCATTER", [(F, (3,)), (dvm.int32, (2,)), (F, (2,))], (3,), attrs=(0,)), "equal indices"),
 ])
 def test_what_cannot_run_on_ascend_says_why(d, reason):
     binding = bind(d, "ascend")
