@@ -332,6 +332,8 @@ def device_addresses() -> list[tuple[int, int, str]]:
 def set_link(latency_us: float = -1, bytes_per_us: float = -1, paced: bool = False) -> None:
     """The link of all simulated devices instead of their profiles' (negative: as there). paced: copies take that long, else it is only
     counted."""
+def cast_route(device: str, from_: int, to: int) -> list[int]:
+    """The dtypes a cast goes through on a device, the last one included."""
 def set_copy_timeout(milliseconds: int) -> None:
     """How long a copy to or from a device may take before the launch gives up (5000 at first)."""
 def plant_fault(kind: str, after: int = 0, milliseconds: int = 0, of: str = "", rate: float = 0, seed: int = 0) -> None:

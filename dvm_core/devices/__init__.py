@@ -76,6 +76,16 @@ def device() -> str:
     return _core.device()
 
 
+def cast_route(device: str, source: str, target: str) -> list[str]:
+    """The dtypes a cast goes through on a device, both ends included: ["float32", "float16", "bool"] on a faithful NPU. Each is rounded to."""
+    from .. import _core, dtypes
+
+    codes = {entry.name: code for code, entry in dtypes.BY_CODE.items()}
+    if source not in codes or target not in codes:
+        raise DeviceError(f"no dtype {source if source not in codes else target!r}; there are {', '.join(codes)}")
+    return [source, *(dtypes.BY_CODE[code].name for code in _core.cast_route(device, codes[source], codes[target]))]
+
+
 def faithful() -> bool:
     """Whether the device in use does what the hardware does, also where that is wrong."""
     return device().endswith(":faithful")

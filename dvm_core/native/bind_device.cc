@@ -146,6 +146,19 @@ void bind_device(nb::module_& m) {
         return all;
       },
       "Buffers with an address on a device: address, bytes, and the device that has them now.");
+  m.def(
+      "cast_route",
+      [](const std::string& name, int from, int to) {
+        const Profile& p = find_profile(name);
+        const DType end = to_dtype(to, "cast_route");
+        nb::list route;
+        for (DType at = to_dtype(from, "cast_route"); at != end;) {
+          at = next_cast(p, at, end);
+          route.append(static_cast<int>(at));
+        }
+        return route;
+      },
+      "device"_a, "from_"_a, "to"_a, "The dtypes a cast goes through on a device, the last one included.");
   m.def("set_copy_timeout", &set_copy_timeout, "milliseconds"_a, "How long a copy to or from a device may take before the launch gives up (5000 at first).");
   m.def("set_link", &set_link, "latency_us"_a = -1, "bytes_per_us"_a = -1, "paced"_a = false,
         "The link of all simulated devices instead of their profiles' (negative: as there). paced: copies take that long, else it is only counted.");
