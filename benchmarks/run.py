@@ -22,6 +22,7 @@ import attention
 import calls
 import checks
 import decoder
+import devices
 import digits
 import networks
 import ops
@@ -68,7 +69,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a few seconds in all: to see that it runs, not to judge by")
     parser.add_argument("--only", default="", metavar="TEXT",
                         help="only groups whose name has TEXT: calls, vectors, products, attention, networks, decoder, selector, step, "
-                             "ops, checks, attached")
+                             "ops, checks, devices, attached")
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     options = parser.parse_args()
     seconds = 0.5 if options.quick else 5.0
@@ -85,6 +86,7 @@ def main() -> int:
         "step": lambda: digits.training_step(seconds * 2),
         "ops": lambda: ops.rows(seconds),
         "checks": lambda: checks.rows(seconds / 5),
+        "devices": lambda: devices.rows(seconds / 5),
         "attached": lambda: digits.attached(seconds, options.out.parent.resolve(), pairs=1 if options.quick else 5),
     }
     measured: list[Row | Sweep | Share] = []

@@ -3,8 +3,8 @@
     python examples/switch_device.py [--steps 300] [--every 50] [--chip 910b]
 
 Three trainings from the same start: one stays on the CPU; one goes to the NPU and back every 50 steps; one does the same on an NPU that
-does what the hardware does. The first two give the same losses to the last bit. The third does not: on these NPUs float32 becomes bool by way of
-float16, in which a number below 3e-8 is 0, so it leaves images out that the others count.
+does what the hardware does. The first two give the same losses to the last bit. The third does not: on these NPUs float32 becomes bool by
+way of float16, in which a number below 3e-8 is 0, so it leaves images out that the others count.
 """
 import argparse
 import sys
