@@ -77,7 +77,7 @@ def device() -> str:
 
 
 def cast_route(device: str, source: str, target: str) -> list[str]:
-    """The dtypes a cast goes through on a device, both ends included: ["float32", "float16", "bool"] on a faithful NPU. Each is rounded to."""
+    """The dtypes a cast goes through on a device, each rounded to, both ends included: ["float32", "float16", "bool"] on a faithful NPU."""
     from .. import _core, dtypes
 
     codes = {entry.name: code for code, entry in dtypes.BY_CODE.items()}

@@ -76,7 +76,11 @@ void DeviceValues::fetch(const Segment& segment, const std::vector<Value>& wante
   std::vector<std::pair<size_t, CopyPtr>> copies;
   each_value(segment, true, [&](size_t v) {
     const auto bytes = static_cast<size_t>(bytes_of(values_[v]));
-    if (!wanted[v].data || on_device(wanted[v].data) || bytes == 0) return;
+    if (on_device(wanted[v].data)) {
+      int64_t offset = 0;
+      return device_buffer(wanted[v].data, &offset)->written();
+    }
+    if (!wanted[v].data || bytes == 0) return;
     for (const auto& [seen, copy] : copies)
       if (seen == v) return;
     const auto host = allocate_unlogged(bytes);

@@ -21,7 +21,8 @@ class DeviceValues {
   // Brings what the segment reads, unless it is on the device already, and makes room for what it writes. `wanted`: the launch's values,
   // those it keeps on the device by their addresses. Throws UserError if a copy fails or takes too long, or the device has no room.
   void prepare(const Segment& segment, const std::vector<Value>& wanted);
-  // Copies results that are wanted in the caller's memory there. Throws UserError as above; then no result has been touched.
+  // The segment has run: copies results that are wanted in the caller's memory there. Throws UserError as above; then no result has been
+  // touched.
   void fetch(const Segment& segment, const std::vector<Value>& wanted);
 
  private:

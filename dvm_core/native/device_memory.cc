@@ -175,11 +175,13 @@ std::shared_ptr<Storage> device_room(const Profile& device, size_t bytes, bool i
 
 std::shared_ptr<Storage> device_adopt(const Profile& device, std::shared_ptr<Storage> cells) {
   const size_t bytes = cells->bytes;
-  return with_address(*addresses().add(device, bytes, std::move(cells)));
+  const DeviceBufferPtr buffer = addresses().add(device, bytes, std::move(cells));
+  buffer->written();
+  return with_address(*buffer);
 }
 
 std::shared_ptr<Storage> device_allocate(const Profile& device, size_t bytes, const BufferTag* tag) {
-  auto storage = device_adopt(device, device_room(device, bytes));
+  auto storage = with_address(*addresses().add(device, bytes, device_room(device, bytes)));
   if (memory_log_on()) storage->log_id = log_buffer(storage->data, static_cast<int64_t>(bytes), tag ? *tag : BufferTag{});
   return storage;
 }

@@ -25,13 +25,16 @@ class DeviceBuffer {
  public:
   DeviceBuffer(uintptr_t address, size_t bytes, const Profile& device, std::shared_ptr<Storage> cells);
 
-  // Where its bytes are: in the memory of a device, or (device: the cpu's profile) of the host. Never written again once a launch is done.
+  // Where its bytes are: in the memory of a device, or (device: the cpu's profile) of the host.
   struct Place {
     const Profile* device;
     std::shared_ptr<Storage> cells;
   };
   Place place();
   void move_to(Place place) noexcept;
+  // The launch that writes it is done with it: from now on nobody writes it, and it may be moved.
+  void written() { written_.store(true, std::memory_order_release); }
+  bool is_written() const { return written_.load(std::memory_order_acquire); }
   // Its bytes on the host, copied there unless they are. Throws UserError if the copy fails or takes too long.
   std::shared_ptr<Storage> on_host();
 
@@ -40,6 +43,7 @@ class DeviceBuffer {
 
  private:
   std::mutex mutex_;
+  std::atomic<bool> written_{false};
   Place place_;
   std::weak_ptr<Storage> copy_;  // on the host, while somebody has it
 };
@@ -47,9 +51,9 @@ using DeviceBufferPtr = std::shared_ptr<DeviceBuffer>;
 
 // Room in a device's memory, without an address. Throws UserError if there is none.
 std::shared_ptr<Storage> device_room(const Profile& device, size_t bytes, bool in_move = false);
-// A buffer with an address: `data` of what it returns, whose end is the buffer's. Throws UserError.
+// A buffer with an address, to be written: `data` of what it returns, whose end is the buffer's. Throws UserError.
 std::shared_ptr<Storage> device_allocate(const Profile& device, size_t bytes, const BufferTag* tag);
-// The same for bytes that are on the device already.
+// The same for bytes that are on the device already, written.
 std::shared_ptr<Storage> device_adopt(const Profile& device, std::shared_ptr<Storage> cells);
 // For ~Storage.
 void device_let_go(const Storage& storage) noexcept;

@@ -17,6 +17,7 @@ void DeviceMove::add(const std::shared_ptr<Storage>& array) {
 
 void DeviceMove::copy() {
   for (const DeviceBufferPtr& buffer : device_buffers()) {
+    if (!buffer->is_written()) continue;  // a launch is at it, outside of captured calls: it is found where it is later
     DeviceBuffer::Place from = buffer->place();
     if (from.device != &to_ && (from.device->simulated || to_.simulated)) arrivals_.push_back({buffer, std::move(from), nullptr, nullptr});
   }

@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <new>
-#include <vector>
 
 #ifdef __linux__
 #include <pthread.h>
@@ -28,10 +27,12 @@ std::array<Guard, static_cast<size_t>(ForkRank::count)>& guards() {
   return *all;
 }
 
-std::vector<void (*)()>& children() {
-  static auto* all = new std::vector<void (*)()>;
-  return *all;
-}
+// What runs in a child, the newest first. Whole whenever a fork comes.
+struct Child {
+  void (*run)();
+  Child* next;
+};
+std::atomic<Child*> children{nullptr};
 
 std::atomic<uint64_t> generation{0};
 
@@ -55,7 +56,7 @@ void in_child() {
   generation.fetch_add(1, std::memory_order_relaxed);
   for (Guard& g : guards())
     if (g.child) g.child();
-  for (void (*child)() : children()) child();
+  for (const Child* c = children.load(); c; c = c->next) c->run();
   unlock_guards();
   // A read-write lock remembers its writer's thread id, which is another in the child: it is made anew.
   new (&running()) std::shared_mutex;
@@ -77,7 +78,8 @@ void guard_at_fork(ForkRank rank, std::mutex& lock, void (*child)()) {
 
 void in_child_after_fork(void (*child)()) {
   install();
-  children().push_back(child);
+  auto* made = new Child{child, children.load()};
+  while (!children.compare_exchange_weak(made->next, made)) {}
 }
 
 uint64_t forks() {

@@ -53,5 +53,5 @@ def test_a_switch_that_fails_changes_nothing_and_the_training_goes_on(plain):
 
 def test_casts_that_take_a_detour_are_named(plain):
     assert switch_device.detours(NPU) == []
-    told = switch_device.detours(f"{NPU}:faithful")
-    assert [line.partition("   switch_device.py:")[0] for line in told] == ["float32 -> float16 -> bool", "bool -> float16 -> float32"]
+    told = [line.split("   switch_device.py:")[0] for line in switch_device.detours(f"{NPU}:faithful") if "switch_device.py" in line]
+    assert told == ["float32 -> float16 -> bool", "bool -> float16 -> float32"]
