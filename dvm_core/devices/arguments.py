@@ -246,6 +246,7 @@ _VALUES: dict[str, tuple[str, Callable[[Descriptor], Any]]] = {
     "groups": ("i64", lambda d: d.attrs[8]),
     "divisor": ("i64", lambda d: d.attrs[9]),
     "groups_int": ("int", lambda d: d.attrs[8]),
+    "floor": ("int", lambda d: 2),  # the vendor's rounding modes: none, towards zero, down
     "depth": ("int", lambda d: d.attrs[0]),
     "keep_dtype": ("i8", lambda d: 0),  # cubeMathType KEEP_DTYPE: no other precision inside
     "dtype": ("dtype", lambda d: d.dtype),
@@ -277,8 +278,9 @@ CONDITIONS: dict[str, tuple[Callable[[Descriptor], bool], str]] = {
 
 def temporaries(d: Descriptor, rows: tuple[str, ...]) -> tuple[Temporary, ...]:
     """What rows like "i i64 a" ask for: a name, a dtype (or whose), a shape (or whose)."""
-    whose: dict[str, tuple[DataType, Shape]] = {"r": (d.dtype, d.shape), "one": (d.dtype, (1,))}
-    whose |= {name: (t.dtype, t.shape) for name, t in zip("abc", d.operands, strict=False) if t is not None}
+    whose: dict[str, tuple[DataType, Shape]] = {"r": (d.dtype, d.shape), "single": (d.dtype, (1,)), "one": (d.dtype, ())}
+    immediate: tuple[DataType, Shape] = (d.operand_dtype, ())  # a tensor without axes stands for it
+    whose |= {name: immediate if t is None else (t.dtype, t.shape) for name, t in zip("abc", d.operands, strict=False)}
     if d.op == "IOTA":
         whose["extent"] = (d.dtype, (d.shape[d.attrs[0]],))
     if "p a window" in rows:

@@ -82,10 +82,16 @@ def _convolution(call: str, before: str = "", temporary: str = "") -> tuple[Vari
     )
 
 
+def _guarded(call: str, dtypes: str) -> tuple[Variant, ...]:
+    # Of integers: by 1 where the divisor is 0, and 0 put there.
+    calls = ("aclnnEqScalar b zero m", "aclnnInplaceFillScalar o one", "aclnnSWhere m o b v", call, "aclnnInplaceZero z",
+             "aclnnSWhere m z u r")  # fmt: skip
+    return _one(dtypes, *calls, temporaries=("m bool b", "o r one", "v b b", "u r r", "z r one"))
+
+
 _ORDER = "NaN may be in another place"
 _SUMS = "sums in no fixed order: the last bits of floats may change from run to run"
 _INDICES = ("v a a", "i i64 a")
-_NO_REMAINDER = "x / 0 and x mod 0 of integers are 0 here; aclnn does not say what they are"
 _DUPLICATES = "refused if two indices name the same element: the last one stays here, and aclnn does not fix which"
 
 # op -> its variants, or the reason why there is none
@@ -94,7 +100,7 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
             *_one("bool", "aclnnLogicalOr a b r")),
     "SUB": _one(NUMBERS, "aclnnSub a b one r", right="aclnnSubs a $ one r", left="aclnnRsubs b $ one r"),
     "MUL": (*_one(NUMBERS, "aclnnMul a b r", right="aclnnMuls a $ r", left="aclnnMuls b $ r"), *_one("bool", "aclnnLogicalAnd a b r")),
-    "DIV": (*_one(WIDE, "aclnnDiv a b r", right="aclnnDivs a $ r"), *_never(WHOLE, _NO_REMAINDER)),
+    "DIV": (*_one(WIDE, "aclnnDiv a b r", right="aclnnDivs a $ r"), *_guarded("aclnnDivMod a v floor u", WHOLE)),
     "POW": (*_one(WIDE, "aclnnPowTensorTensor a b r", right="aclnnPowTensorScalar a $ r", left="aclnnPowScalarTensor $ b r"),
             *_never(WHOLE, "negative powers of integers are cut off here; aclnn does not say what they are")),
     "MAXIMUM": (*_one(NUMBERS, "aclnnMaximum a b r", note=_ORDER), *_one("bool", "aclnnLogicalOr a b r")),
@@ -135,10 +141,11 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
     "COPY": _one(ALL, "aclnnInplaceCopy r a"),
     "CAST": _one(ALL, "aclnnCast a dtype r", note="a float outside of an integer dtype's range may become another number"),
     "SELECT": _one(ALL, "aclnnSWhere a b c r"),
-    "FMOD": (*_one(WIDE, "aclnnFmodTensor a b r", right="aclnnFmodScalar a $ r"), *_never(WHOLE, _NO_REMAINDER)),
+    "FMOD": (*_one(WIDE, "aclnnFmodTensor a b r", right="aclnnFmodScalar a $ r"),
+             *_guarded("aclnnFmodTensor a v u", WHOLE)),
     "REMAINDER": (*_one(WIDE, "aclnnRemainderTensorTensor a b r", right="aclnnRemainderTensorScalar a $ r",
                         left="aclnnRemainderScalarTensor $ b r"),
-                  *_never(WHOLE, _NO_REMAINDER)),
+                  *_guarded("aclnnRemainderTensorTensor a v u", "i32 i64")),
     "BIT_NOT": _unary("BitwiseNot", f"{WHOLE} bool"),
     "BIT_AND": _bits("And"),
     "BIT_OR": _bits("Or"),
@@ -184,7 +191,7 @@ ASCEND: dict[str, tuple[Variant, ...] | str] = {
     "SCATTER_ADD_ELEMENTS": _one(f"{FLOATS} i32 i64", "aclnnInplaceZero z", "aclnnScatterAdd z axis index_elements a r",
                                  temporaries=("z r r",), note=_SUMS),
     "ONE_HOT": _one("i32 i64", "aclnnInplaceFillScalar v on", "aclnnInplaceFillScalar w off", "aclnnOneHot a depth v w last_axis r",
-                    when="one_hot_result", temporaries=("v r one", "w r one")),
+                    when="one_hot_result", temporaries=("v r single", "w r single")),
     "PAD": _one(ALL, "aclnnConstantPadNd a around $ r"),
     "CUMSUM": _one(NUMBERS, "aclnnCumsumV2 a axis exclusive reverse r"),
     "FULL": _one(ALL, "aclnnInplaceFillScalar r $"),

@@ -110,9 +110,9 @@ def _variant(d: Descriptor, row: Variant) -> Binding:
         short = row.left if left else row.right
         if short:
             lines = (short,)
-        else:  # a tensor of one element stands for the immediate
+        else:  # a tensor without axes stands for the immediate
             name = "ab"[not left]
-            extra += (Temporary(name, d.operand_dtype, (1,) if d.shape else ()),)
+            extra += (Temporary(name, d.operand_dtype, ()),)
             lines = (f"aclnnInplaceFillScalar {name} $", *lines)
     calls = []
     for line in lines:

@@ -17,6 +17,7 @@ aclnnMul                              T T O
 aclnnMuls                             T S O
 aclnnDiv                              T T O
 aclnnDivs                             T S O
+aclnnDivMod                           T T i O
 aclnnPowTensorTensor                  T T O
 aclnnPowTensorScalar                  T S O
 aclnnPowScalarTensor                  S T O

@@ -44,7 +44,9 @@ def _pad(x, pads, value):
 def _cumsum(x, dim, exclusive, reverse):
     x = np.flip(x, dim) if reverse else x
     total = np.cumsum(x, dim, dtype=x.dtype)
-    return np.flip(total - x if exclusive else total, dim) if reverse else total - x if exclusive else total
+    if exclusive and x.shape[dim]:  # a place later, from 0
+        total = np.concatenate([np.zeros_like(np.take(total, [0], dim)), np.delete(total, -1, dim)], dim)
+    return np.flip(total, dim) if reverse else total
 
 
 def _sort(x, stable, dim, descending):
@@ -114,7 +116,8 @@ WINDOWED = {
 NUMPY = {
     "Add": lambda a, b, alpha: a + alpha * b, "Adds": lambda a, s, alpha: a + alpha * s, "Sub": lambda a, b, alpha: a - alpha * b,
     "Subs": lambda a, s, alpha: a - alpha * s, "Rsubs": lambda a, s, alpha: s - alpha * a, "Mul": np.multiply, "Muls": np.multiply,
-    "Div": np.divide, "Divs": np.divide, "PowTensorTensor": np.power, "PowTensorScalar": np.power, "PowScalarTensor": np.power,
+    "Div": np.divide, "Divs": np.divide, "DivMod": lambda a, b, mode: np.floor_divide(a, b) if mode == 2 else None,
+    "PowTensorTensor": np.power, "PowTensorScalar": np.power, "PowScalarTensor": np.power,
     "Maximum": np.maximum, "Minimum": np.minimum, "LogicalAnd": np.logical_and, "LogicalOr": np.logical_or, "LogicalNot": np.logical_not,
     "Neg": np.negative, "Abs": np.abs, "Exp": np.exp, "Log": np.log, "Sqrt": np.sqrt, "Rsqrt": lambda x: 1 / np.sqrt(x),
     "Reciprocal": lambda x: 1 / x, "Tanh": np.tanh, "Erf": _erf, "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "Floor": np.floor,
