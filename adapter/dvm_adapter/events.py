@@ -192,6 +192,9 @@ class TensorEvents:
         self._session.reloads.sources_changed()
         self._session.event("dvm/program", body)
 
+    def _on_device(self, body: Message) -> None:
+        self._session.event("dvm/device", body)
+
     def _on_dropped(self, body: Message) -> None:
         text = f"{body.get('count')} snapshots were left out: they came faster than they could be sent"
         self._session.event("dvm/notice", {"category": "dropped", "count": body.get("count"), "text": text})

@@ -44,6 +44,7 @@ class Switching:
             text, category = str(error), "error"
         if self._wanted == name:
             self._wanted = ""
+            self._session.later("device", device=devices.device())
             self._session.later("notice", text=text, path="", line=0, category=category)
 
 

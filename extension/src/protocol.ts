@@ -78,6 +78,8 @@ export interface Reload {
 
 export interface Status {
   device?: string;
+  /** The device in use when the captured calls that run now have ended. */
+  pending?: string | undefined;
   devices?: string[];
   rank?: number | null;
   step?: number;

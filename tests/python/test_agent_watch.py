@@ -324,6 +324,7 @@ def test_a_switch_asked_for_at_a_stop_is_made_when_the_step_has_ended(adapter, m
         adapter.request("instructionBreakpoints", items=[])
         adapter.request("go")
         np.testing.assert_array_equal(program.join(), reference)
+        assert adapter.event("device")["device"] == "npu-sim:950"
         assert adapter.event("notice", where=lambda e: e["category"] == "device")["text"] == "the program runs on npu-sim:950 now"
         np.testing.assert_array_equal(run(model), reference)
         assert dvm.device() == "npu-sim:950" and len(_core.programs()) == programs

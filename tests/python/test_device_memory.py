@@ -1,6 +1,9 @@
 """What lives on a simulated device: results that stay there, addresses the host cannot read, room, snapshots and switches."""
 import ctypes
 import gc
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -364,3 +367,23 @@ def test_a_step_may_switch_devices_itself():
 
     np.testing.assert_array_equal(half_way(dvm.tensor(arange(4))).numpy(), (np.arange(4) + 1) * 2)
     assert dvm.device() == NPU
+
+
+def test_touching_a_devices_address_ends_the_process_and_a_fork_has_the_values_of_its_parent(tmp_path):
+    script = tmp_path / "touch.py"
+    script.write_text("""
+import ctypes, os
+import dvm_core as dvm
+from dvm_core import _core
+dvm.set_device("npu-sim:910b")
+f = dvm.jit(lambda a: a * 2 + 1)
+there = f(dvm.tensor([1.0, 2.0]))
+child = os.fork()
+if not child:
+    os._exit(0 if f(there).numpy().tolist() == [7.0, 11.0] and there.numpy().tolist() == [3.0, 5.0] else 1)
+assert os.waitpid(child, 0)[1] == 0 and f(there).numpy().tolist() == [7.0, 11.0]
+print("touching", flush=True)
+print(ctypes.c_float.from_address(_core.device_addresses()[0][0]).value)
+""")
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert (ended.stdout, ended.returncode) == ("touching\n", -signal.SIGSEGV), ended.stderr

@@ -32,7 +32,7 @@ export class StatusBar implements vscode.Disposable {
       sessions.onEvent((e) => {
         if (e.session.id !== sessions.current()?.id) return;
         if (e.name === 'dvm/step') this.update({ step: (e.body as { step: number }).step });
-        if (e.name === 'dvm/device') this.update(e.body as Status);
+        if (e.name === 'dvm/device') this.update({ ...(e.body as Status), pending: undefined });
       }),
     );
   }
@@ -67,8 +67,8 @@ export class StatusBar implements vscode.Disposable {
     const items = devices.map((label) => ({ label, description: label === status.device ? 'now' : '' }));
     const chosen = await vscode.window.showQuickPick(items, { title: 'Run tensors on' });
     if (!chosen || chosen.label === status.device) return;
-    await this.sessions.request('dvm/device', { device: chosen.label });
-    this.update({ device: chosen.label });
+    const answer = await this.sessions.request<Status>('dvm/device', { device: chosen.label });
+    this.update({ ...answer, pending: answer.pending });
   }
 
   private begin(session: vscode.DebugSession): void {
@@ -96,11 +96,13 @@ export class StatusBar implements vscode.Disposable {
 
   private draw(): void {
     if (!this.sessions.all().length) return;
-    const { device = 'cpu', rank, step, programs, launches, selectorHitRate } = this.status;
+    const { device = 'cpu', pending, rank, step, programs, launches, selectorHitRate } = this.status;
     const where = rank && this.sessions.all().length > 1 ? ` · rank ${rank}` : '';
-    this.device.text = `$(circuit-board) ${device}${where}${step === undefined ? '' : ` · step ${count(step)}`}`;
+    const next = pending ? ` → ${pending}` : '';
+    this.device.text = `$(circuit-board) ${device}${next}${where}${step === undefined ? '' : ` · step ${count(step)}`}`;
     const facts = [
       `device ${device}`,
+      pending ? `${pending} when this step has ended` : '',
       programs === undefined ? '' : `${count(programs)} programs, ${count(launches ?? 0)} launches`,
       typeof selectorHitRate === 'number' ? `selector hits ${(100 * selectorHitRate).toFixed(1)} %` : '',
       'click to switch the device',
