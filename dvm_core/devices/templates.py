@@ -89,11 +89,7 @@ def ascend(d: Descriptor) -> Binding:
     if refused:
         return refused
     dtypes = " ".join(dict.fromkeys(" ".join(row.dtypes for row in rows if not row.reason).split()))
-    return NoTemplate(f"{_function(rows)} takes {dtypes}, not {d.operand_dtype.short}")
-
-
-def _function(rows: tuple[Variant, ...]) -> str:
-    return [row.calls[-1].split()[0] for row in rows if row.calls][-1]
+    return NoTemplate(f"not of {d.operand_dtype.short}, only of {dtypes}")
 
 
 def _variant(d: Descriptor, row: Variant) -> Binding:
