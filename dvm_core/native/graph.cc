@@ -151,7 +151,7 @@ int64_t Graph::record(bool shape_given) {
 int64_t Graph::add(bool shape_given) {
   const auto id = static_cast<int32_t>(nodes_.size());
   Node& n = nodes_.push();
-  std::swap(n.instr, draft_);
+  take(n.instr, draft_);
   const Instr& instr = n.instr;
   const bool where = geometric(instr.op);
   key_.push_back(static_cast<uint32_t>(instr.op) | static_cast<uint32_t>(instr.dtype) << 8 | static_cast<uint32_t>(instr.shape.rank) << 16 |
@@ -192,14 +192,14 @@ std::vector<int64_t> Graph::move_to(Graph& other, const std::vector<uint8_t>& ne
     Node& n = nodes_[v];
     if (n.instr.op == Op::kEnd) {
       Node& to = other.nodes_.push();
-      std::swap(to.instr, n.instr);
+      take(to.instr, n.instr);
       std::swap(to.memory, n.memory);
       std::swap(to.lease, n.lease);
       std::swap(to.cls, n.cls);
       moved[v] = other.size() - 1;
       continue;
     }
-    std::swap(other.draft(), n.instr);
+    take(other.draft(), n.instr);
     other.types_.clear();
     for (int32_t& operand : other.draft_.operands) {
       if (operand >= 0) operand = static_cast<int32_t>(moved[static_cast<size_t>(operand)]);

@@ -7,12 +7,13 @@ void check_size(const Context& c, const Dims& shape, DType t, const char* what) 
   int64_t bytes = std::max(1, item_size(t));
   for (int i = 0; i < shape.rank; ++i) {
     if (shape[i] < 0) c.fail(std::string(what) + " " + shape_text(shape) + " has a negative extent");
-    if (shape[i] > 1 && bytes > kMaxBytes / shape[i]) c.fail(std::string(what) + " " + shape_text(shape) + " is too large");
-    if (shape[i] > 1) bytes *= shape[i];
+    if (shape[i] > 1 && (__builtin_mul_overflow(bytes, shape[i], &bytes) || bytes > kMaxBytes))
+      c.fail(std::string(what) + " " + shape_text(shape) + " is too large");
   }
 }
 
 void broadcast_into(const Context& c, Dims& into, const Dims& other) {
+  if (into == other) return;
   Dims r;
   r.rank = std::max(into.rank, other.rank);
   for (int i = 1; i <= r.rank; ++i) {
@@ -54,9 +55,8 @@ void infer_binary(const Context& c) {
   const size_t first = imm_a ? 1 : 0;
   if (!imm_a && !imm_b && c.in[0].dtype != c.in[1].dtype) c.fail("operands differ in dtype: " + c.type(0) + " and " + c.type(1) + "; cast one of them");
   c.supported(kernels().binary[static_cast<size_t>(c.instr.op)], c.in[first].dtype, first);
-  Dims shape = c.shape(first);
-  if (!imm_a && !imm_b) broadcast_into(c, shape, c.shape(1));
-  c.instr.shape = shape;
+  c.instr.shape = c.shape(first);
+  if (!imm_a && !imm_b) broadcast_into(c, c.instr.shape, c.shape(1));
 }
 
 void infer_select(const Context& c) {

@@ -23,6 +23,17 @@ void clear(Instr& instr) {
   instr.name.clear();
 }
 
+void take(Instr& instr, Instr& from) {
+  instr.op = from.op;
+  instr.dtype = from.dtype;
+  instr.place = from.place;
+  instr.operands.swap(from.operands);
+  instr.attrs.swap(from.attrs);
+  instr.imms.swap(from.imms);
+  instr.shape = from.shape;
+  if (!from.name.empty()) instr.name.swap(from.name);
+}
+
 // Blocks of dead graphs; some megabytes at most.
 static constexpr size_t kSpareBlocks = 256;
 static std::vector<std::unique_ptr<Node[]>>& spare_blocks() {

@@ -48,5 +48,7 @@ std::string gone_text(int64_t id, const Node& n);      // what to say about a va
 constexpr bool geometric(Op op) { return op == Op::kSLICE || op == Op::kUNSLICE || op == Op::kONE_HOT || op == Op::kPAD; }
 // As if newly made, but with the memory of its vectors.
 void clear(Instr& instr);
+// `from` as it is, into one as if newly made; their vectors' memory changes places.
+void take(Instr& instr, Instr& from);
 
 }  // namespace dvm
