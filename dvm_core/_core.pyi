@@ -358,6 +358,8 @@ def plant_in_code(program: int, area: int, use: int, fault: str) -> None:
     """For tests: a fault in an area's code, at tile instruction `use`: deaf (it waits for nobody), short (it makes one element), stuck (it
     stores every tile to the same place), missing (it and what follows is not there), over (its result lies over another value that is
     still read), alias (its result lies over part of its operand)."""
+def set_ub_room(bytes: int) -> None:
+    """For tests: how much of the UB values may take on simulated devices; 0: what their profiles say."""
 def set_deterministic(enabled: bool) -> None:
     """Whether faithful devices add partial sums in one fixed order (at first) or in another one at every launch."""
 def set_sum_orders(orders: int) -> None:

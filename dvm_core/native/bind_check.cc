@@ -111,7 +111,7 @@ nb::dict area_check(const AreaCode& area, const AreaInfo& info) {
   d["tile"] = nb::make_tuple(info.tile_rows, info.tile_cols);
   d["device"] = area.profile ? area.profile->name : "cpu";
   d["peak"] = area.ub_peak;
-  d["limit"] = area.profile ? area.profile->ub_bytes - area.profile->ub_reserve : 0;
+  d["limit"] = area.profile ? ub_room(*area.profile) : 0;
   d["uses"] = uses_of(area, uses);
   d["events"] = events_of(area, uses);
   nb::list buffers;
@@ -261,6 +261,7 @@ void bind_check(nb::module_& m) {
         return from_ints(path);
       },
       "source"_a, "target"_a, "The dtypes a cast goes to one after the other on a chip, the last the one that is wanted.");
+  m.def("set_ub_room", &set_ub_room, "bytes"_a, "For tests: how much of the UB values may take on simulated devices; 0: what their profiles say.");
   m.def(
       "plant_in_code", [](int64_t program, int64_t area, int64_t use, const std::string& fault) { plant_in_code(*program_by_id(program), area, use, fault); },
       "program"_a, "area"_a, "use"_a, "fault"_a,

@@ -202,7 +202,7 @@ std::string disassemble(const AreaCode& area) {
   std::string text;
   if (area.profile)
     text += std::string("// target=") + area.profile->name + ", block_dim=" + std::to_string(std::min<int64_t>(g.units(), area.profile->vector_cores)) +
-            ", ub_limit=" + std::to_string(area.profile->ub_bytes - area.profile->ub_reserve) + "\n";
+            ", ub_limit=" + std::to_string(ub_room(*area.profile)) + "\n";
   constexpr const char* mains[] = {"vmain.aiv", "vmain.mix", "vmain.move", "vmain.aiv"};
   text += std::string(mains[static_cast<int>(area.kind)]) + "(rows=" + std::to_string(g.rows) + ", cols=" + std::to_string(g.cols) +
           ", tile=" + std::to_string(g.tile_rows) + "x" + std::to_string(g.tile_cols) + ", units=" + std::to_string(g.units()) +

@@ -21,6 +21,7 @@ constexpr Profile kProfiles[] = {
     {"npu-sim:950:faithful", "AscendC310", true, true, 256 * kKiB, 256, 64, 32, 4096, 128 * kGiB, 10, 20'000},
 };
 
+std::atomic<int64_t> room_for_tests{0};
 std::atomic<const Profile*> current{&kProfiles[0]};
 
 // Devices added at run time; a launch may hold one for ever.
@@ -95,6 +96,12 @@ void add_profile(const std::string& name, const std::string& arch, Elsewhere run
   Added::Device& d = added().devices.emplace_back(Added::Device{name, arch, std::move(run), {}});
   d.profile = Profile{d.name.c_str(), d.arch.c_str(), false, false, 0, 0, 0, 0, 0, 0, 0, 0, &d.run};
 }
+
+int64_t ub_room(const Profile& profile) {
+  const int64_t room = room_for_tests.load(std::memory_order_relaxed);
+  return room ? room : profile.ub_bytes - profile.ub_reserve;
+}
+void set_ub_room(int64_t bytes) { room_for_tests.store(bytes); }
 
 DType next_cast(const Profile& profile, DType from, DType to) {
   const int row = staged(from), column = staged(to);

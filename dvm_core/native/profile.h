@@ -45,6 +45,10 @@ void add_profile(const std::string& name, const std::string& arch, Elsewhere run
 int profile_count();
 const Profile& profile_at(int index);
 
+// Bytes of the UB that values may take. For tests: less than the profile says; 0: what it says.
+int64_t ub_room(const Profile& profile);
+void set_ub_room(int64_t bytes);
+
 // The dtype a cast goes to next on its way, see docs/devices.md; `to` itself on the last step.
 DType next_cast(const Profile& profile, DType from, DType to);
 

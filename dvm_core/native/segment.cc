@@ -106,7 +106,7 @@ AreaInfo describe(const Area& area, const AreaCode& code) {
 std::optional<AreaCode> encode_to_fit(const EncodeInput& input, int area, std::vector<Overflow>* overflows) {
   constexpr int64_t kLeast = 512, kMost = 8192;
   if (!input.profile.simulated) return encode(input, area);
-  const int64_t room = input.profile.ub_bytes - input.profile.ub_reserve;
+  const int64_t room = ub_room(input.profile);
   EncodeInput tried = input;
   tried.log = nullptr;
   if (!tried.tile_elements)

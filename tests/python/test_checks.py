@@ -193,6 +193,25 @@ def test_an_area_that_does_not_fit_is_explained_by_the_users_lines():
     assert f"runs in {len(report.areas)} areas" in cut.text and cut.places == ((HERE, line_of("# values")),)
 
 
+def test_an_op_that_does_not_fit_alone_is_an_error_with_its_line():
+    def one(k, x):
+        a = k.load(x, "float32")
+        return k.store(k.sub(a, k.max(a, [1], True)))  # one
+
+    x = np.zeros((3, 4000), np.float32)
+    kernel = dvm.kernel(one)
+    _core.set_ub_room(15_000)
+    try:
+        report = dvm.check(kernel, x, device="npu-sim:910b")
+        (error,) = report.errors
+        assert error.kind == "failed" and error.places == ((HERE, line_of("# one")),)
+        assert "of float32[3,1] does not fit the local memory of npu-sim:910b, 15000 bytes, in the smallest" in error.text
+        assert "tile there is, which needs 16128: 16000 for an operand, 128 for the result" in error.text
+    finally:
+        _core.set_ub_room(0)
+    assert dvm.check(kernel, x, device="npu-sim:910b")
+
+
 def test_casts_that_lose_something_on_the_chip():
     def casts(k, x):
         a = k.load(x, "float32")
