@@ -4,6 +4,7 @@ import importlib.util
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from agent_harness import Adapter, Refused, Running, line_of
 
 import dvm_core as dvm
 from dvm_core import _core, agent
+from dvm_core.agent import session
+from dvm_core.agent.connection import TICK
 
 MODEL = """import dvm_core as dvm
 
@@ -213,15 +216,20 @@ def test_watching_changes_no_bit(adapter, model):
     np.testing.assert_array_equal(run(model), reference)
 
 
-def test_steps_are_told_a_few_times_a_second(adapter, model):
-    end = time.monotonic() + 1.0
-    count = 0
-    while time.monotonic() < end:
+def test_steps_are_told_once_a_tick_however_many_there_are(adapter, model, monkeypatch):
+    now = [time.monotonic() + 1000]
+    monkeypatch.setattr(session, "time", types.SimpleNamespace(monotonic=lambda: now[0], sleep=time.sleep))
+    run(model)
+    now[0] += TICK
+    first = adapter.event("step")
+    for _ in range(20):
         run(model)
-        count += 1
-    events = [e for e in adapter.events if e["ev"] == "step"]
-    assert 2 <= len(events) <= 7 < count
-    assert events[-1]["step"] > events[0]["step"] and events[-1]["launches"] > events[0]["launches"]
+    adapter.none("step")
+    now[0] += TICK
+    second = adapter.event("step")
+    assert second["step"] - first["step"] >= 20 and second["launches"] - first["launches"] >= 20
+    now[0] += TICK
+    adapter.none("step")  # nothing has run
 
 
 def test_programs_and_their_texts(adapter, model):
