@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "copies.h"
@@ -34,12 +35,18 @@ int64_t limit_of(const Profile& device) {
   return given ? given : device.memory_bytes;
 }
 
+uintptr_t reserve_addresses() {
+  try {
+    return reinterpret_cast<uintptr_t>(reserve_pages(kDeviceAddresses));
+  } catch (const std::bad_alloc&) {
+    throw UserError("a simulated device needs 256 GiB of addresses, no memory behind them, and this process may not have them; see ulimit -v");
+  }
+}
+
 // The buffers that live, by address. An address is given out again as late as the range allows, so that a stale one is told.
 class Addresses {
  public:
-  Addresses() : begin_(reinterpret_cast<uintptr_t>(reserve_pages(kDeviceAddresses))), next_(begin_) {
-    device_addresses.store(begin_, std::memory_order_release);
-  }
+  Addresses() : begin_(reserve_addresses()), next_(begin_) { device_addresses.store(begin_, std::memory_order_release); }
 
   DeviceBufferPtr add(const Profile& device, size_t bytes, std::shared_ptr<Storage> cells) {
     const uintptr_t length = (bytes / kUnit + 1) * kUnit;
