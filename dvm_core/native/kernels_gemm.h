@@ -126,13 +126,24 @@ struct Block {
       r += some;
     }
   }
-  // Few rows of float32 times columns that lie along k.
+  // Few rows of float32 times columns that lie along k. Fewer than kAlong columns at the end are computed with some before them, once more.
   int64_t stripes_along() {
+    const auto tile = AlongTiles<kAlongRows>::of_rows[rows - 1];
     const auto* b = static_cast<const float*>(g.b) + k0;
+    float* c = g.c + row * g.ldc;
+    const bool add = g.add || k0 > 0;
     int64_t j = 0;
-    for (; g.n - j >= kAlong; j += kAlong)
-      AlongTiles<kAlongRows>::of_rows[rows - 1](s.a(), b + j * g.b_col, g.b_col, k, g.c + row * g.ldc + j, g.ldc, g.add || k0 > 0);
-    return j;
+    for (; g.n - j >= kAlong; j += kAlong) tile(s.a(), b + j * g.b_col, g.b_col, kVf, k, c + j, g.ldc, add);
+    if (j == g.n || g.n < kVf) return j;
+    alignas(64) float last[kAlongRows * kAlong];
+    const int64_t second = smaller<int64_t>(kVf, g.n - kVf), from = g.n - kVf - second;
+    tile(s.a(), b + from * g.b_col, g.b_col, second, k, last, kAlong, false);
+    if (j < from + kVf) {
+      join_tile(c + j, g.ldc, last + (j - from), kAlong, rows, from + kVf - j, add);
+      j = from + kVf;
+    }
+    join_tile(c + j, g.ldc, last + kVf + (j - from - second), kAlong, rows, g.n - j, add);
+    return g.n;
   }
 
   template <int Wide, int MaxRows>

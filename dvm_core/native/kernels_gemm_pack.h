@@ -42,7 +42,9 @@ struct Pairs {
   static DVM_INLINE void narrow(Brain* to, const float* from, int64_t n) {
     for (int64_t i = 0; i < n; i += kHalves) {
       const int64_t some = smaller<int64_t>(kHalves, n - i);
-      const Vf x = Lead(some).load(from + i);
+      Vf x;
+      if (some == kHalves) memcpy(&x, from + i, sizeof x);
+      else x = Lead(some).load(from + i);
       __m256i half;
       asm("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(x));
       half = _mm256_mask_mov_epi16(half, _mm512_cmp_ps_mask(__m512(x), __m512(x), _CMP_UNORD_Q), _mm256_set1_epi16(kBrainNan));

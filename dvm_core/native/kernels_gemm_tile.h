@@ -134,17 +134,17 @@ void micro_tile(const float* a, const Columns& b, int64_t k, float* c, int64_t l
 }
 
 // The same sums for Rows rows and kAlong columns of a b whose columns lie along k, `column` floats apart: turned in registers, since a few rows
-// do not pay for panels.
+// do not pay for panels. The columns are two vectors, the second begins `second` columns after the first.
 inline constexpr int kAlong = 2 * kVf, kAlongRows = kVf == 16 ? 6 : 2;
 template <int Rows>
-void tile_along(const float* a, const float* b, int64_t column, int64_t k, float* c, int64_t ldc, bool add) {
+void tile_along(const float* a, const float* b, int64_t column, int64_t second, int64_t k, float* c, int64_t ldc, bool add) {
   static_assert(kVf == kWords);
   Vf acc[Rows][2] = {};
   int64_t i = 0;
   for (; i + kVf <= k; i += kVf)
     for (int s = 0; s < 2; ++s) {
       Words q[kVf];
-      turn_words(q, reinterpret_cast<const char*>(b + s * kVf * column + i), column * int64_t(sizeof(float)));
+      turn_words(q, reinterpret_cast<const char*>(b + s * second * column + i), column * int64_t(sizeof(float)));
       DVM_UNROLL
       for (int x = 0; x < kVf; ++x) {
         DVM_UNROLL
@@ -154,7 +154,7 @@ void tile_along(const float* a, const float* b, int64_t column, int64_t k, float
   for (; i < k; ++i)
     for (int s = 0; s < 2; ++s) {
       Vf bv;
-      for (int x = 0; x < kVf; ++x) bv[x] = b[(s * kVf + x) * column + i];
+      for (int x = 0; x < kVf; ++x) bv[x] = b[(s * second + x) * column + i];
       for (int r = 0; r < Rows; ++r) acc[r][s] = multiply_add(splat(a[r * kScratchRow + i]), bv, acc[r][s]);
     }
   for (int r = 0; r < Rows; ++r)
@@ -171,7 +171,7 @@ template <int N, int... Rows>
 struct AlongTiles : AlongTiles<N - 1, N, Rows...> {};
 template <int... Rows>
 struct AlongTiles<0, Rows...> {
-  static constexpr void (*of_rows[])(const float*, const float*, int64_t, int64_t, float*, int64_t, bool) = {tile_along<Rows>...};
+  static constexpr void (*of_rows[])(const float*, const float*, int64_t, int64_t, int64_t, float*, int64_t, bool) = {tile_along<Rows>...};
 };
 
 using MicroTile = void (*)(const float*, const Columns&, int64_t, float*, int64_t, bool, int64_t);

@@ -67,6 +67,19 @@ def test_attention_is_numpys_and_the_bits_of_single_steps(batch, m, n, d, e, mas
             assert same_bits(run(p, [out])[0].array(out), want), (threads, tile)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_rows_longer_than_a_tile_keep_are_three_areas_with_the_same_bits(masked):
+    p, arrays, seen, probabilities, out = attention((2,), 3, 33000, 16, 24, masked=masked)
+    assert not one_cube(p, out)
+    want = unfused(p, [out]).array(out)
+    np.testing.assert_allclose(want, reference(arrays, seen), rtol=2e-4, atol=2e-6)
+    for threads in (1, 2):
+        _core.set_threads(threads)
+        for tile in (0, 5000):
+            _core.set_tile_elements(tile)
+            assert same_bits(run(p, [out])[0].array(out), want), (threads, tile)
+
+
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-12), ("float16", 4e-3), ("bfloat16", 3e-2)])
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention_of_other_dtypes(dtype, tolerance, masked):

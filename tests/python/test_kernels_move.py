@@ -148,6 +148,15 @@ def test_gemm_leaves_zeros_out_without_a_trace(kind, layout):
             assert same_bits(gemm(level, a, b), gemm(level, a, whole)[:, :n]), (level, m, k, n)
 
 
+def test_gemm_of_few_rows_and_columns_along_k():
+    for m in (1, 2, 3, 6, 7):
+        for n in (1, 8, 15, 16, 17, 24, 31, 33, 40, 57, 63):
+            for k in (5, 16, 530):
+                a, b = matrix(m, k, seed=n), matrix(k, n, "transposed", 2)
+                for level in LEVELS:
+                    assert same_bits(gemm(level, a, b, ldc=n + 3), gemm(level, a, np.ascontiguousarray(b))), (level, m, k, n)
+
+
 def test_gemm_passes_nan_and_infinity_on():
     a, b = np.ones((4, 40), np.float32), np.ones((40, 40), np.float32)
     a[1, 3], a[2, 5], b[0, 7] = np.nan, np.inf, -np.inf
