@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import attention
+import blocks
 import calls
 import checks
 import decoder
@@ -80,7 +81,7 @@ def main() -> int:
         "vectors": lambda: vectors.sweeps(options.quick),
         "products": lambda: products.sweeps(options.quick),
         "attention": lambda: attention.sweeps(options.quick),
-        "networks": lambda: networks.sweeps(options.quick),
+        "networks": lambda: [*networks.sweeps(options.quick), *blocks.sweeps(options.quick)],
         "decoder": lambda: decoder.rows(1 if options.quick else 3),
         "selector": lambda: selector.measured(options.quick),
         "step": lambda: digits.training_step(seconds * 2),

@@ -11,7 +11,7 @@
 
 namespace dvm::DVM_LEVEL {
 
-inline constexpr int64_t kNearRow = 4096;      // bytes of a row of the result, above which its lines are fetched ahead
+inline constexpr int64_t kNearRow = 4096, kNearHalves = 1024;  // bytes of a row of the result, above which its lines are fetched ahead
 inline constexpr int kStripePanels = 8;        // of B, packed on the way
 
 // Register tiles by rows: few rows are wide, or the additions would wait for each other and B would come in short runs. AVX-512 has 32
@@ -95,7 +95,8 @@ struct Block {
     constexpr int64_t kWidth = Wide * kVf;
     alignas(64) float rounded[MaxRows * kWidth];
     const int64_t item = round ? 2 : 4, out_row = (round ? g.half_row : g.ldc) * item, out_bytes = kWidth * item;
-    const char* ahead = out_row <= kNearRow ? nullptr : static_cast<const char*>(round ? g.half : static_cast<void*>(g.c)) + (j + 2 * kWidth) * item;
+    const char* ahead =
+        out_row <= (round ? kNearHalves : kNearRow) ? nullptr : static_cast<const char*>(round ? g.half : static_cast<void*>(g.c)) + (j + 2 * kWidth) * item;
     const int64_t tiles = (rows + MaxRows - 1) / MaxRows;
     for (int64_t t = 0, r = 0; t < tiles; ++t) {
       const int64_t some = (rows - r + tiles - t - 1) / (tiles - t);  // equal tiles, never 14 + 1
