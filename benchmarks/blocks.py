@@ -168,7 +168,8 @@ def _mindspore(body: Callable[..., Any], weights: Weights) -> Callable[[list[np.
     def attend(q: Any, k: Any, v: Any, seen: Any) -> Any:
         scores = ops.matmul(q, k.swapaxes(1, 2)) * q.shape[-1] ** -0.5
         return ops.matmul(ops.softmax(scores if seen is None else scores.masked_fill(~seen, -math.inf), -1), v)
-    lib = Library(attend, lambda x, gain, shift: ops.layer_norm(x, (WIDTH,), gain, shift, 1e-5),
+    norm = ops.LayerNorm(-1, -1, 1e-5)
+    lib = Library(attend, lambda x, gain, shift: norm(x, gain, shift)[0],
                   lambda x, gain: x * ops.rsqrt((x * x).mean(-1, keep_dims=True) + 1e-5) * gain,
                   lambda x: x * 0.5 * (ops.erf(x * math.sqrt(0.5)) + 1.0), lambda x: x * ops.sigmoid(x), ops.relu,
                   lambda x: ops.softmax(x, -1), lambda parts: ops.cat(parts, -1))
