@@ -17,7 +17,7 @@ from dvm_core.frontends import builder_comm, builder_custom, builder_grouped, bu
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LAYOUTS = {"unary": "a", "binary": "a, b", "select": "a, b, c", "matmul": "product", "join": "a, join",
-           "hook": "a, hook", "random": "instruction"}
+           "hook": "a, hook", "random": "instruction", "strip": "instructions, strip"}
 
 
 def _plain(meaning: str) -> str:

@@ -6,6 +6,7 @@
 #include "fuse.h"
 #include "isa.h"
 #include "kernels.h"
+#include "strip_kernels.h"
 #include "sync.h"
 
 namespace dvm {
@@ -108,6 +109,29 @@ struct HookCode {
   int64_t elements = 0;
 };
 
+// A strip as the kernels take it, made from the words behind its head. Operands are operand words; loop null: steps.
+struct StripCode {
+  struct Operand {
+    uint32_t word = 0;
+    int8_t side = -1;       // number of the block at the side that it is
+    int8_t stream = -1;
+    int64_t moves = 0;      // see StripStep
+  };
+  struct Step {
+    StripKind kind{};
+    void (*run)() = nullptr;
+    Operand x, y, out;
+  };
+  struct Stream {
+    uint32_t word;
+    uint8_t item;
+    bool in, out;
+  };
+  void (*loop)(const StripArgs&) = nullptr;
+  std::vector<Step> steps;
+  std::vector<Stream> streams;
+};
+
 struct Profile;
 struct TileLayout;
 
@@ -135,6 +159,7 @@ struct AreaCode {
   bool narrows = false;   // tiles shrink to the columns a mask shows
   std::vector<Product> products;
   std::vector<Convolution> convolutions;
+  std::vector<StripCode> strips;
   std::vector<HookCode> hooks;
   std::vector<uint64_t> prologue_words, words;  // each ends with a zero head
   std::vector<int32_t> prologue_instr, instr;   // tensor instruction of each word

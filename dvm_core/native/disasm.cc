@@ -10,18 +10,19 @@ namespace {
 
 struct TileName {
   const char* text = nullptr;
-  bool select = false, join = false, hook = false, matmul = false, binary = false, random = false;
+  bool select = false, join = false, hook = false, matmul = false, binary = false, random = false, strip = false;
 };
 
 TileName name_of(Tile id) {
   struct Layout {
-    bool select, join, hook, matmul, binary, random = false;
+    bool select, join, hook, matmul, binary, random = false, strip = false;
   };
   constexpr Layout unary{}, binary{false, false, false, false, true}, select{true, false, false, false, false}, join{false, true, false, false, false},
-      hook{false, false, true, false, false}, matmul{false, false, false, true, false}, random{false, false, false, false, false, true};
+      hook{false, false, true, false, false}, matmul{false, false, false, true, false}, random{false, false, false, false, false, true},
+      strip{false, false, false, false, false, false, true};
   switch (id) {
-#define X(number, name, text, layout, meaning)                                                                             \
-  case Tile::k##name: return {text, layout.select, layout.join, layout.hook, layout.matmul, layout.binary, layout.random};
+#define X(number, name, text, layout, meaning)                                                                                           \
+  case Tile::k##name: return {text, layout.select, layout.join, layout.hook, layout.matmul, layout.binary, layout.random, layout.strip};
     DVM_TILE_ISA(X)
 #undef X
     default: return {};
@@ -40,7 +41,8 @@ const char* comparison(Tile id) {
 
 std::string operand_text(uint32_t operand) {
   char text[32];
-  if (operand & kGlobal) std::snprintf(text, sizeof text, "g%u", operand & (kGlobal - 1));
+  if ((operand & kVectors) == kVectors) std::snprintf(text, sizeof text, "v%u", operand & ~kVectors);
+  else if (operand & kGlobal) std::snprintf(text, sizeof text, "g%u", operand & (kGlobal - 1));
   else std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(operand) * kUbUnit);
   return text;
 }
@@ -68,6 +70,7 @@ std::string with_form(const char* name, Form form) {
 std::string line_of(const AreaCode& area, const uint64_t* w) {
   const Geometry& g = area.space;
   const Tile id = head_id(*w);
+  if (id == Tile::kStrip) return "strip // next(" + std::to_string(operand_a(w[1])) + ")";
   const TileName name = name_of(id);
   std::string text = name.binary ? with_form(name.text, head_form(*w)) : name.text;
   if (id == Tile::kCast) {
@@ -154,8 +157,14 @@ std::string sync_text(const uint64_t* w) {
 
 void append(std::string* text, const AreaCode& area, const std::vector<uint64_t>& words, const std::vector<int32_t>& instr) {
   int line = 0;
-  for (size_t w = 0; words[w]; w += static_cast<size_t>(head_len(words[w])))
-    *text += std::to_string(line++) + ": " + line_of(area, words.data() + w) + " ; %" + std::to_string(instr[w]) + "\n" + sync_text(words.data() + w);
+  uint32_t in_strip = 0;
+  for (size_t w = 0; words[w]; w += static_cast<size_t>(head_len(words[w]))) {
+    *text += std::to_string(line++) + ": " + (in_strip ? "  " : "") + line_of(area, words.data() + w);
+    if (in_strip) --in_strip;
+    if (head_id(words[w]) == Tile::kStrip) in_strip = operand_a(words[w + 1]);
+    else *text += " ; %" + std::to_string(instr[w]);
+    *text += "\n" + sync_text(words.data() + w);
+  }
 }
 
 std::string lowered_line(const TileOp& op, const std::vector<Register>& registers) {

@@ -39,6 +39,7 @@ AreaCode Encoder::run() {
   external_register_.assign(space_.externals.size(), -1);
   find_mask(first_ref);
   for (size_t n = 0; n < area_.instrs.size(); ++n) lower(area_.instrs[n], refs_.data() + first_ref[n]);
+  if (!in_.profile.simulated && !out_.narrows) form_strips();
   if (in_.log) {
     in_.log->add("Tile", tiling_text(area_index_, out_));
     in_.log->add("Lower", lowered_text(area_index_, prologue_, ops_, registers_, out_));
@@ -52,6 +53,7 @@ AreaCode Encoder::run() {
     out_.prologue_instr = same->prologue_instr;
     out_.words = same->words;
     out_.instr = same->instr;
+    out_.strips = same->strips;
   } else {
     lay_out(in_.profile.simulated ? room : with_slack(room));
   }
@@ -91,6 +93,8 @@ const AreaCode* Encoder::near(const TileRoom& room) const {
 void Encoder::lay_out(const TileRoom& room) {
   out_.ub_bytes = out_.ub_peak = allocate_ub(prologue_, ops_, &registers_, room);
   if (in_.profile.simulated) order_pipes();
+  for (size_t n = 0; n < ops_.size(); ++n)
+    if (ops_[n].id == Tile::kStrip) out_.strips.push_back(make_strip(ops_.data() + n + 1, ops_[n].behind));
   pack(prologue_, &out_.prologue_words, &out_.prologue_instr);
   pack(ops_, &out_.words, &out_.instr);
   if (!in_.profile.simulated)
@@ -344,10 +348,11 @@ void Encoder::pack(const std::vector<TileOp>& ops, std::vector<uint64_t>* words,
   for (const TileOp& op : ops) {
     const uint8_t len = (op.id == Tile::kSelect ? 3 : 2) + (op.sync ? 1 : 0);
     const bool product = op.id >= Tile::kMatMul && op.id <= Tile::kConv2DWeight;
-    const uint32_t a = product ? static_cast<uint32_t>(op.number) : operand_word(op.a);
-    const uint32_t b = op.number >= 0 && !product ? static_cast<uint32_t>(op.number) : operand_word(op.b);
+    const auto place = [&](int32_t reg, int8_t at) { return at >= 0 ? kVectors | static_cast<uint32_t>(at) : operand_word(reg); };
+    const uint32_t a = product ? static_cast<uint32_t>(op.number) : op.behind ? static_cast<uint32_t>(op.behind) : place(op.a, op.from_a);
+    const uint32_t b = op.number >= 0 && !product ? static_cast<uint32_t>(op.number) : place(op.b, op.from_b);
     words->push_back(
-        pack_head({op.id, operand_word(op.dst), op.form, op.span, static_cast<uint8_t>(op.dtype), static_cast<uint8_t>(op.from), len, op.sync != 0}));
+        pack_head({op.id, place(op.dst, op.to), op.form, op.span, static_cast<uint8_t>(op.dtype), static_cast<uint8_t>(op.from), len, op.sync != 0}));
     words->push_back(uint64_t(b) << 26 | a);
     if (op.id == Tile::kSelect) words->push_back(operand_word(op.c));
     if (op.sync) words->push_back(op.sync);

@@ -65,6 +65,10 @@ class Encoder {
 
   const AreaCode* near(const TileRoom& room) const;
   void lay_out(const TileRoom& room);
+  void form_strips();
+  StripCode make_strip(const TileOp* ops, int32_t count) const;
+  int loop_at(TileOp* first, TileOp* end, const std::vector<int32_t>& uses) const;
+
   void pin_buffers();
   void list_buffers();
   void order_pipes();
@@ -87,6 +91,7 @@ class Encoder {
   std::vector<std::pair<int32_t, int32_t>> widened_;   // register, the same repeated over the tile
   std::vector<TileOp> prologue_, ops_;
   int32_t products_ = 0;                               // lowered so far
+  int32_t strips_ = 0;
   std::optional<int32_t> store_after_;                 // slot of a result that is copied out after it was made
 };
 

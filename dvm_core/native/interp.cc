@@ -12,6 +12,7 @@
 #include "narrow.h"
 #include "pool.h"
 #include "product.h"
+#include "strip.h"
 
 namespace dvm {
 namespace {
@@ -146,7 +147,8 @@ constexpr Handler handler_of(Tile id, Handler by_layout) {
 }
 
 constexpr auto kHandlers = [] {
-  constexpr Handler unary = do_unary, binary = do_binary, select = do_select, matmul = do_matmul, join = nullptr, hook = nullptr, random = do_random;
+  constexpr Handler unary = do_unary, binary = do_binary, select = do_select, matmul = do_matmul, join = nullptr, hook = nullptr, random = do_random,
+                    strip = do_strip;
   std::array<Handler, kTileIds> table{};
 #define X(id, name, text, layout, meaning) table[id] = handler_of(static_cast<Tile>(id), layout);
   DVM_TILE_ISA(X)
@@ -154,10 +156,13 @@ constexpr auto kHandlers = [] {
   return table;
 }();
 
+// To the next instruction to dispatch: those of a strip are done by its head.
+int64_t words_of(const uint64_t* w) { return head_len(*w) + (head_id(*w) == Tile::kStrip ? 2 * int64_t(operand_a(w[1])) : 0); }
+
 void dispatch(Core& c, const uint64_t* w) {
   for (uint64_t head = *w; head; head = *w) {
     kHandlers[head >> 48](c, w);
-    w += head_len(head);
+    w += words_of(w);
   }
 }
 
@@ -168,7 +173,7 @@ void dispatch(Core& c, const uint64_t* w, Sample* sample) {
     kHandlers[head >> 48](c, w);
     sample->kernel_ns += now_ns() - before;
     ++sample->instructions;
-    w += head_len(head);
+    w += words_of(w);
   }
   sample->tile_ns += now_ns() - start;
   ++sample->tiles;

@@ -14,6 +14,9 @@
 //   len     words of the instruction, the head included
 //   flags   bit 0: 1, so that no head is zero · bit 1: the last word is a sync word
 //
+// A strip stands before instructions that are computed together, block by block. Among them an operand may have bits 25 and 24 set: `v0`
+// is the result of the instruction before, in vector registers; `v1`, `v2` ... are blocks at the side, for results that are wanted later.
+//
 // The names are those of DVM's disassembler. Loads and stores that would copy whole contiguous tiles do not exist here: the operand is
 // bound to global memory (`g<slot>` in the text). Sync flags do not exist either: one core runs its tile in order.
 //
@@ -101,6 +104,7 @@ namespace dvm {
   X(0x86, Store, "store", unary, "global slot d = a, a run of the UB copied to memory (simulated devices)")                        \
   X(0x88, Narrow, "narrow", hook, "the tile shrinks to the columns that mask a shows, and one; b: the value that hides")           \
   X(0x89, Tail, "tail", hook, "whole tile anew if the columns left out of a are not 0")                                            \
+  X(0x8a, Strip, "strip", strip, "the next a instructions go over the tile together; b: number of the strip")                      \
   X(0x90, SumXJoin, "SumX_join", join, "partial sums of a long row, joined after the tiles; b: number of the join")                \
   X(0x91, MaxXJoin, "MaxX_join", join, "the same for max")                                                                         \
   X(0x92, MinXJoin, "MinX_join", join, "the same for min")                                                                         \
@@ -156,6 +160,7 @@ constexpr int sync_event(uint64_t word, Sync field, Pipe other) {
 }
 
 inline constexpr uint32_t kGlobal = 1u << 25;      // operand is a slot number
+inline constexpr uint32_t kVectors = kGlobal | 1u << 24;  // operand is v0, v1 ... of a strip
 inline constexpr uint32_t kOperandMask = (1u << 26) - 1;
 inline constexpr int64_t kUbUnit = 16;             // bytes an operand's UB address counts in
 

@@ -1,5 +1,6 @@
 // Which SIMD level runs: the best one that is linked and that the processor has, or the one DVM_SIMD names. Merging of statistics.
 #include "kernels.h"
+#include "strip_kernels.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,32 +10,36 @@ namespace dvm {
 
 #if defined(DVM_HAVE_AVX512)
 extern const Kernels kernels_table_avx512;
+extern const StripKernels strip_table_avx512;
 #endif
 #if defined(DVM_HAVE_AVX2)
 extern const Kernels kernels_table_avx2;
+extern const StripKernels strip_table_avx2;
 #endif
 extern const Kernels kernels_table_baseline;
+extern const StripKernels strip_table_baseline;
 
 namespace {
 
 struct Level {
   const Kernels* table;
+  const StripKernels* strips;
   bool (*supported)();
 };
 
 // Best first.
 constexpr Level kLevels[] = {
 #if defined(DVM_HAVE_AVX512)
-    {&kernels_table_avx512,
+    {&kernels_table_avx512, &strip_table_avx512,
      [] {
        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
      }},
 #endif
 #if defined(DVM_HAVE_AVX2)
-    {&kernels_table_avx2, [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }},
+    {&kernels_table_avx2, &strip_table_avx2, [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }},
 #endif
-    {&kernels_table_baseline, [] { return true; }},
+    {&kernels_table_baseline, &strip_table_baseline, [] { return true; }},
 };
 
 const Kernels* choose() {
@@ -56,6 +61,15 @@ const Kernels* choose() {
 
 const Kernels& kernels() {
   static const Kernels* const table = choose();
+  return *table;
+}
+
+const StripKernels& strip_kernels() {
+  static const StripKernels* const table = [] {
+    for (const Level& level : kLevels)
+      if (level.table == &kernels()) return level.strips;
+    return &strip_table_baseline;
+  }();
   return *table;
 }
 

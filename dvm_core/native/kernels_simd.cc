@@ -79,6 +79,10 @@ constexpr void add_arithmetic(Builder& b) {
   b.binary<Add, F32, F64, WI8, U8, WI32, WI64>(Op::kADD);
   b.binary<Sub, F32, F64, WI8, U8, WI32, WI64>(Op::kSUB);
   b.binary<Mul, F32, F64, WI8, U8, WI32, WI64>(Op::kMUL);
+  constexpr Op exchangeable[] = {Op::kADD, Op::kMUL};
+  constexpr DType floats[] = {DType::kF32, DType::kF64};
+  for (Op op : exchangeable)  // one value comes first, on either side: of two NaNs it stays
+    for (DType t : floats) b.k.binary_sv[int(op)][int(t)] = b.k.binary_vs[int(op)][int(t)];
   b.binary<Div, F32, F64, I8, U8, I32, I64>(Op::kDIV);
   b.binary<Pow, F32, F64, I8, U8, I32, I64>(Op::kPOW);
   b.k.binary_vs[int(Op::kPOW)][int(DType::kF32)] = map_pow_rows<float>;

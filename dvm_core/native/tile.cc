@@ -314,12 +314,20 @@ int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileO
   };
   for (size_t i = 0; i < ops.size(); ++i) each_operand(ops[i], [&](int32_t r) { last[r] = static_cast<int>(i); });
 
+  // What a strip reads or writes lives to the strip's end: its instructions run in turn for every block.
+  std::vector<size_t> together(ops.size());
+  for (size_t i = 0, end = 0; i < ops.size(); ++i) {
+    end = std::max(end, i + static_cast<size_t>(ops[i].behind));
+    together[i] = end;
+  }
+  const auto in_ub = [](const Register& r) { return r.slot < 0 && !r.in_strip; };
   const auto bytes_of = [&](const Register& r) { return register_bytes(r, room); };
   std::vector<bool> released(regs.size());
   struct Free {
     int64_t address, bytes;
+    int32_t reg;
   };
-  std::vector<Free> free;
+  std::vector<Free> free, free_later;
   int64_t top = 0;
   const auto take = [&](Register& r) {
     const int64_t bytes = bytes_of(r);
@@ -338,31 +346,42 @@ int64_t allocate_ub(const std::vector<TileOp>& prologue, const std::vector<TileO
   };
 
   for (const TileOp& op : prologue)
-    if (op.dst >= 0 && regs[op.dst].slot < 0) take(regs[op.dst]);
+    if (op.dst >= 0 && in_ub(regs[op.dst])) take(regs[op.dst]);
   for (const TileOp& op : ops)
-    if (op.dst >= 0 && regs[op.dst].slot < 0 && regs[op.dst].pinned && regs[op.dst].address < 0) take(regs[op.dst]);
+    if (op.dst >= 0 && in_ub(regs[op.dst]) && regs[op.dst].pinned && regs[op.dst].address < 0) take(regs[op.dst]);
   for (size_t i = 0; i < ops.size(); ++i) {
     const TileOp& op = ops[i];
-    const auto dies = [&](int32_t r) { return regs[r].slot < 0 && !regs[r].pinned && last[r] == static_cast<int>(i); };
+    const auto dies = [&](int32_t r) { return in_ub(regs[r]) && !regs[r].pinned && last[r] == static_cast<int>(i); };
     int32_t taken = -1;
-    if (op.dst >= 0 && regs[op.dst].slot < 0 && !regs[op.dst].pinned) {
+    if (op.dst >= 0 && in_ub(regs[op.dst]) && !regs[op.dst].pinned) {
       Register& d = regs[op.dst];
       const bool elementwise = op.id < Tile::kSumX || (op.id >= Tile::kBitAnd && op.id <= Tile::kShiftRight);
       if (elementwise)
         each_operand(op, [&](int32_t r) {
           if (taken < 0 && dies(r) && regs[r].span == d.span && item_size(regs[r].dtype) == item_size(d.dtype)) taken = r;
         });
-      if (taken >= 0) d.address = regs[taken].address;
-      else take(d);
+      // In a strip also that of an operand of an earlier instruction: each block of it has been read when it is written.
+      const auto alike = [&](const Free& f) { return elementwise && regs[f.reg].span == d.span && item_size(regs[f.reg].dtype) == item_size(d.dtype); };
+      if (taken >= 0) {
+        d.address = regs[taken].address;
+      } else if (const auto dead = std::ranges::find_if(free_later, alike); dead != free_later.end()) {
+        d.address = dead->address;
+        free_later.erase(dead);
+      } else {
+        take(d);
+      }
     }
     each_operand(op, [&](int32_t r) {
       if (r == taken || released[r] || !dies(r)) return;
       released[r] = true;
-      free.push_back({regs[r].address, bytes_of(regs[r])});
+      free_later.push_back({regs[r].address, bytes_of(regs[r]), r});
     });
     // A result nobody reads (a hook's operand dies here too) gives its place back at once.
-    if (op.dst >= 0 && regs[op.dst].slot < 0 && !regs[op.dst].pinned && last[op.dst] < static_cast<int>(i))
-      free.push_back({regs[op.dst].address, bytes_of(regs[op.dst])});
+    if (op.dst >= 0 && in_ub(regs[op.dst]) && !regs[op.dst].pinned && last[op.dst] < static_cast<int>(i))
+      free_later.push_back({regs[op.dst].address, bytes_of(regs[op.dst]), op.dst});
+    if (together[i] > i) continue;
+    free.insert(free.end(), free_later.begin(), free_later.end());
+    free_later.clear();
   }
   return top;
 }

@@ -60,7 +60,10 @@ struct Register {
   DType dtype = DType::kNone;
   bool pinned = false;       // keeps its place for the whole area: made by the prologue, or a buffer that another pipe fills or empties
   int64_t address = -1;      // UB bytes
-  bool same_but_address(const Register& o) const { return slot == o.slot && span == o.span && dtype == o.dtype && pinned == o.pinned; }
+  bool in_strip = false;     // never leaves a strip: needs no place
+  bool same_but_address(const Register& o) const {
+    return slot == o.slot && span == o.span && dtype == o.dtype && pinned == o.pinned && in_strip == o.in_strip;
+  }
 };
 
 struct TileOp {
@@ -72,6 +75,10 @@ struct TileOp {
   int32_t number = -1;                       // of a join, product or hook
   int32_t instr = -1;
   uint64_t sync = 0;                         // its sync word
+  int32_t behind = 0;                        // head of a strip: instructions that belong to it
+  // In a strip: where operands and result are, kPlace: where their register lies.
+  static constexpr int8_t kPlace = -1, kLast = 0;  // the result of the instruction before; above: a block at the side, by number
+  int8_t from_a = kPlace, from_b = kPlace, to = kPlace;
   bool operator==(const TileOp&) const = default;
 };
 

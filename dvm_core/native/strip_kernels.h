@@ -1,0 +1,62 @@
+// What strips are to the kernels (kernels_strip.h): steps, loops, and a table of them per SIMD level.
+#pragma once
+#include <cstdint>
+
+#include "types.h"
+
+namespace dvm {
+
+// Where a step has an operand: it is the result of the step before, elements in memory, or one value (for all elements, or for the row).
+enum class Lane : uint8_t { kLast, kMemory, kOne };
+inline constexpr int kLanePlaces = 3;
+inline constexpr int kLongestStrip = 48, kMostStreams = 16, kMostSides = 4;
+inline constexpr int64_t kStripMost = 128;  // elements of a block, at most
+struct StripKind {
+  Op op;
+  DType dtype;  // float32 or bfloat16
+  Lane left, right;
+  bool store;
+};
+// moves: all bits where memory is element by element, 0 for a block at the side that holds the block's elements only; of one value: bytes to
+// the next row's. A reduction's `out` has an element per row.
+struct StripStep {
+  void (*run)();
+  const void *x, *y;
+  void* out;
+  int64_t x_moves, y_moves, out_moves;
+};
+// Memory that steps read or write element by element; in: it is read before it is written. For each step, which of them it has (-1: none).
+struct StripStream {
+  void* data;
+  int item;
+  bool in, out;
+};
+struct StripUses {
+  int8_t x, y, out;
+};
+struct StripArgs;
+struct StripLoop {
+  const StripKind* kinds;
+  int count;
+  void (*run)(const StripArgs&);
+};
+struct StripArgs {
+  StripStep* steps;  // `count` of them, and room for one more
+  const StripUses* uses;
+  int count;
+  const StripStream* streams;
+  int stream_count;
+  int64_t rows, cols;
+};
+
+struct StripKernels {
+  void (*(*step)(const StripKind& kind))();    // of an elementwise op; null: there is none
+  void (*strip)(const StripArgs& args);        // any steps, over elements in a row
+  const StripLoop* loops;                      // sequences of steps that are one loop, over rows
+  int loop_count;
+};
+
+// Of the level in use.
+const StripKernels& strip_kernels();
+
+}  // namespace dvm
