@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 from agent_harness import Refused, Running
-from test_agent_stops import LINE_H, LINE_S, LINE_Y, Capture, X, adapter, model, op, same, source  # noqa: F401 - the fixtures among them
+from agent_stop_kit import LINE_H, LINE_S, LINE_Y, Capture, X, adapter, model, op, same, source  # noqa: F401 - the fixtures among them
 
 from dvm_core import _core
 from dvm_core.agent import numeric
