@@ -6,6 +6,10 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
+from dvm_core import agent
+
 ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT / "adapter") not in sys.path:
     sys.path.insert(0, str(ROOT / "adapter"))
@@ -131,3 +135,17 @@ class Running:
 def line_of(text, path):
     """The number of the first line of a file that contains `text`."""
     return next(n for n, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1) if text in line)
+
+
+@pytest.fixture
+def adapter():
+    """An adapter this process's agent has connected to."""
+    made = Adapter()
+    assert agent.start()
+    made.accept()
+    yield made
+    made.close()
+    connection = agent._session.connection
+    connection.close()
+    connection.thread.join(10)
+    assert not connection.thread.is_alive()

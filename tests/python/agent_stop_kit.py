@@ -1,23 +1,9 @@
 """A model of four lines, its program recorded by hand, and an adapter over a real socket: what tests of stops share."""
 import numpy as np
 import pytest
-from agent_harness import Adapter
 
-from dvm_core import _core, agent
+from dvm_core import _core
 from dvm_core.frontends import capture
-
-
-@pytest.fixture
-def adapter():
-    made = Adapter()
-    assert agent.start()
-    made.accept()
-    yield made
-    made.close()
-    session = agent._session
-    session.connection.close()
-    session.connection.thread.join(10)
-    assert not session.connection.thread.is_alive()
 
 
 def op(name):

@@ -4,8 +4,8 @@ import threading
 
 import numpy as np
 import pytest
-from agent_harness import Running
-from agent_stop_kit import LINE_H, LINE_S, Capture, X, adapter, breakpoint_on, model, same, source  # noqa: F401 - the fixtures among them
+from agent_harness import Running, adapter  # noqa: F401 - the fixture among them
+from agent_stop_kit import LINE_H, LINE_S, Capture, X, breakpoint_on, model, same, source  # noqa: F401 - the fixtures among them
 
 from dvm_core import agent
 

@@ -1,19 +1,20 @@
 """Numeric filters: conditions over the statistics of every result, over a real socket."""
+# ruff: noqa: F811 - fixtures are named as what they are imported as
 import numpy as np
 import pytest
-from agent_harness import Refused, Running
-from agent_stop_kit import LINE_H, LINE_S, LINE_Y, Capture, X, adapter, model, op, same, source  # noqa: F401 - the fixtures among them
+from agent_harness import Refused, Running, adapter  # noqa: F401 - the fixture among them
+from agent_stop_kit import LINE_H, LINE_S, LINE_Y, Capture, X, model, op, same, source  # noqa: F401 - the fixtures among them
 
 from dvm_core import _core
 from dvm_core.agent import numeric
 from dvm_core.agent.evaluate import Refused as NotMeant
 
 
-def set_to(adapter, **conditions):  # noqa: F811
+def set_to(adapter, **conditions):
     assert adapter.request("filters", conditions=conditions) == {"refused": {}}
 
 
-def stopped(adapter, program):  # noqa: F811
+def stopped(adapter, program):
     stop = adapter.event("vmstop")
     adapter.request("go")
     program.join()
@@ -38,7 +39,7 @@ CASES = [  # filter, condition, the input, where it stops, what is said
 
 
 @pytest.mark.parametrize(("name", "condition", "value", "where", "text"), CASES)
-def test_a_filter_stops_at_the_first_result_that_meets_its_condition(adapter, name, condition, value, where, text):  # noqa: F811
+def test_a_filter_stops_at_the_first_result_that_meets_its_condition(adapter, name, condition, value, where, text):
     x = X.copy() if value is None else np.full_like(X, value)
     set_to(adapter, **{name: condition})
     try:
@@ -54,7 +55,7 @@ def test_a_filter_stops_at_the_first_result_that_meets_its_condition(adapter, na
         set_to(adapter)
 
 
-def test_infinite_inputs_are_no_overflow_but_what_finite_ones_make_is(adapter):  # noqa: F811
+def test_infinite_inputs_are_no_overflow_but_what_finite_ones_make_is(adapter):
     x = X.copy()
     x[1, 1] = np.inf
     set_to(adapter, overflow="")
@@ -66,13 +67,13 @@ def test_infinite_inputs_are_no_overflow_but_what_finite_ones_make_is(adapter): 
     set_to(adapter)
 
 
-def test_of_several_filters_the_first_result_in_program_order_is_told(adapter):  # noqa: F811
+def test_of_several_filters_the_first_result_in_program_order_is_told(adapter):
     set_to(adapter, zeros="op == 'DIV'", range="op == 'EXP'")
     assert stopped(adapter, Running(model, X))[:2] == ("range", "EXP")
     set_to(adapter)
 
 
-def test_a_condition_may_look_less_often(adapter):  # noqa: F811
+def test_a_condition_may_look_less_often(adapter):
     model(X)
     set_to(adapter, range="count > 0 every 3")
     stops = 0
@@ -91,7 +92,7 @@ def test_a_condition_may_look_less_often(adapter):  # noqa: F811
     ("odd", "", "there is no filter 'odd'"), ("zeros", "__import__('os')", "no `__import__` here"), ("range", "name + 1", ""),
     ("range", "(max, min)", "neither true nor false"), ("range", "max > 1 every 0", "every 0"), ("range", "op", "neither true nor false"),
 ])
-def test_a_condition_that_cannot_be_meant_is_refused_and_the_others_stay(adapter, name, condition, why):  # noqa: F811
+def test_a_condition_that_cannot_be_meant_is_refused_and_the_others_stay(adapter, name, condition, why):
     answer = adapter.request("filters", conditions={name: condition, "nan": ""})
     assert list(answer["refused"]) == [name]
     assert why in answer["refused"][name]
@@ -101,12 +102,12 @@ def test_a_condition_that_cannot_be_meant_is_refused_and_the_others_stay(adapter
     set_to(adapter)
 
 
-def test_conditions_are_texts(adapter):  # noqa: F811
+def test_conditions_are_texts(adapter):
     with pytest.raises(Refused, match="a filter's condition is a text"):
         adapter.request("filters", conditions={"nan": 3})
 
 
-def test_measured_results_keep_their_bits(adapter):  # noqa: F811
+def test_measured_results_keep_their_bits(adapter):
     plain = model(X)
     set_to(adapter, range="abs_max > 1e30", overflow="", zeros="", unchanged="", diverged="error > 1")
     assert same(model(X), plain)
@@ -161,7 +162,7 @@ class Steps:
     ("", (0, 0.1, 0.1, 0.0), "unchanged: the weight %0, f32[2,3]: same true"), ("change > 0.5", (0, 0.1, 0.1, 3.0), "change "),
     ("change < 1e-3", (0, 0.1, 0.1, 1e-4), "change "),
 ])
-def test_a_weight_is_compared_with_the_step_before_not_with_the_launch_before(adapter, condition, changes, told):  # noqa: F811
+def test_a_weight_is_compared_with_the_step_before_not_with_the_launch_before(adapter, condition, changes, told):
     set_to(adapter, unchanged=condition)
     steps = Steps()
     for add in changes[:-1]:
@@ -178,7 +179,7 @@ def test_a_weight_is_compared_with_the_step_before_not_with_the_launch_before(ad
     set_to(adapter)
 
 
-def test_what_float32_loses_is_found_where_it_is_lost(adapter):  # noqa: F811
+def test_what_float32_loses_is_found_where_it_is_lost(adapter):
     x = np.array([[0.25, 1.5, 3.1]], np.float32)
 
     def variance():  # E[x*x] - E[x]**2 of numbers far from zero
@@ -196,7 +197,7 @@ def test_what_float32_loses_is_found_where_it_is_lost(adapter):  # noqa: F811
     set_to(adapter)
 
 
-def test_every_op_with_a_reference_follows_float64(adapter):  # noqa: F811
+def test_every_op_with_a_reference_follows_float64(adapter):
     set_to(adapter, diverged="")
     rng = np.random.default_rng(3)
     x, w = rng.standard_normal((5, 8)).astype(np.float32), rng.standard_normal((8, 4)).astype(np.float32)

@@ -1,4 +1,5 @@
 """Hot reload over the wire with real captured functions: swapped at a call boundary, tried by that call, taken back if it fails."""
+# ruff: noqa: F811 - fixtures are named as what they are imported as
 import importlib.util
 import sys
 import threading
@@ -6,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from agent_harness import Adapter
+from agent_harness import adapter  # noqa: F401 - a fixture
 
 import dvm_core as dvm
 from dvm_core import agent
@@ -31,17 +32,6 @@ def forward(x):
 def schedule(step):
     return 0.1
 """
-
-
-@pytest.fixture
-def adapter():
-    made = Adapter()
-    assert agent.start()
-    made.accept()
-    yield made
-    made.close()
-    agent._session.connection.close()
-    agent._session.connection.thread.join(10)
 
 
 class Training:

@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 import pytest
-from agent_harness import Refused, Running
-from agent_stop_kit import LINE_H, LINE_S, LINE_Y, X, adapter, breakpoint_on, model, op, same, source  # noqa: F401 - the fixtures among them
+from agent_harness import Refused, Running, adapter  # noqa: F401 - the fixture among them
+from agent_stop_kit import LINE_H, LINE_S, LINE_Y, X, breakpoint_on, model, op, same, source  # noqa: F401 - the fixtures among them
 
 
 def test_hello_says_who_it_is(adapter):

@@ -1,4 +1,5 @@
 """What the panels ask for while a captured function runs: watches, steps, memory, programs, disassembly, status."""
+# ruff: noqa: F811 - fixtures are named as what they are imported as
 import base64
 import importlib.util
 import sys
@@ -8,7 +9,7 @@ import types
 
 import numpy as np
 import pytest
-from agent_harness import Adapter, Refused, Running, line_of
+from agent_harness import Refused, Running, adapter, line_of  # noqa: F401 - the fixture among them
 
 import dvm_core as dvm
 from dvm_core import _core, agent
@@ -25,18 +26,6 @@ def forward(x, w):
     y = s / (s.max() + 1)
     return y
 """
-
-
-@pytest.fixture
-def adapter():
-    made = Adapter()
-    assert agent.start()
-    made.accept()
-    yield made
-    made.close()
-    session = agent._session
-    session.connection.close()
-    session.connection.thread.join(10)
 
 
 @pytest.fixture

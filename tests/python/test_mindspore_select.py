@@ -10,9 +10,8 @@ import pytest
 
 ms = pytest.importorskip("mindspore")
 
-from gradient_reference import differences  # noqa: E402
 from mindspore import Tensor, mint, nn, ops  # noqa: E402
-from mindspore_kit import captured_gradients  # noqa: E402
+from mindspore_kit import check_case, check_ours  # noqa: E402
 
 import dvm_core as dvm  # noqa: E402
 
@@ -148,20 +147,11 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., np.ndarray], list[np.nd
 
 @pytest.mark.parametrize("name", CASES)
 def test_op_matches_numpy_forward_and_backward(name: str) -> None:
-    expression, reference, operands = CASES[name]
-    result, found = captured_gradients(expression, operands)
-    exact = reference(*[operand.astype(np.float64) for operand in operands])
-    assert result.shape == exact.shape and result.dtype == np.float32
-    np.testing.assert_allclose(result, exact, rtol=1e-5, atol=1e-5)
-    if name != "nan_to_num":
-        for ours, numeric in zip(found, differences(reference, operands), strict=True):
-            np.testing.assert_allclose(ours, numeric, rtol=3e-4, atol=1e-4)
+    check_case(CASES[name], rtol=3e-4, atol=1e-4, gradients=name != "nan_to_num")
 
 
 def test_every_case_ran_on_our_instructions(capsys: pytest.CaptureFixture[str]) -> None:
-    for expression, _, operands in CASES.values():
-        dvm.jit(lambda *tensors, expression=expression: expression(*tensors))(*[Tensor(operand) for operand in operands])
-    assert "is run by MindSpore" not in capsys.readouterr().err
+    check_ours(CASES.values(), capsys)
 
 
 n = Tensor(N)
