@@ -74,6 +74,14 @@ void destroy(PyObject* self) {
 
 PyObject* bound(PyObject* self, PyObject* object, PyObject*) { return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self); }
 
+// What it has not itself (__code__ and the like, which frameworks read) is the wrapper's.
+PyObject* attribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyErr_Clear();
+  return PyObject_GetAttr(of(self)->otherwise, name);
+}
+
 PyObject* text(PyObject* self) {
   const nb::object name = nb::steal(PyObject_GetAttrString(self, "__qualname__"));
   if (!name.is_valid()) return nullptr;
@@ -94,6 +102,7 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
                        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
                        {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_getattro, reinterpret_cast<void*>(attribute)},
                        {Py_tp_descr_get, reinterpret_cast<void*>(bound)},
                        {Py_tp_repr, reinterpret_cast<void*>(text)},
                        {Py_tp_members, members},

@@ -39,6 +39,9 @@ def test_it_looks_like_the_function():
     assert (scaled.__name__, scaled.__qualname__, scaled.__module__, scaled.__doc__) == ("scaled", "scaled", __name__, "Times a number.")
     assert list(inspect.signature(scaled).parameters) == ["x", "by"] and "scaled" in repr(scaled)
     assert scaled.__wrapped__.__code__.co_name == "scaled" and scaled.__dvm__.mode == "graph"
+    assert scaled.__code__.co_flags & inspect.CO_VARARGS and scaled.__globals__ and scaled.__closure__  # of the wrapper, as any decorator's
+    with pytest.raises(AttributeError):
+        scaled.nothing  # noqa: B018
     scaled.note = 3
     assert scaled.note == 3 and vars(scaled)["note"] == 3
     del scaled.note
