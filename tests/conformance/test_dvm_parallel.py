@@ -5,6 +5,7 @@ import pytest
 from dvm_kit import make
 
 import dvm_core as dvm
+from dvm_core import devices
 from dvm_core.tester import Tester
 
 
@@ -25,7 +26,8 @@ def test_parallel_parts_give_the_same_bits_each_time():
     x, _ = make((999, 65))
     y, _ = make((65, 999))
     found = set()
-    for deterministic in (True, False, True):
+    # A faithful device adds in another order each time unless it is told not to: that is what it is there to show.
+    for deterministic in (True, True, True) if devices.faithful() else (True, False, True):
         t = Tester("parallel")
         t.set_deterministic(deterministic)
         stores = [t.store(t.sum(t.exp(t.load(x)), [0]))]
