@@ -3,7 +3,7 @@
 //   steps  any elementwise instructions. Each is a function that ends by calling the next one's; the registers are its arguments, so nothing
 //          is saved in between. Values that are wanted later than by the next step wait in a block at the side.
 //   loops  the sequences that softmax, normalisations and optimizers consist of, row reductions among them, compiled as one loop each.
-// Bits: a step is its instruction's scalar function on vectors, halves are rounded after each, and reductions keep the order of
+// Bits: a step is its instruction's scalar function on vectors, and reductions keep the order of
 // kernels_reduce.h. What follows the last whole block goes through blocks of its own, so that steps always see whole blocks.
 #pragma once
 #include "kernels_half.h"
@@ -290,10 +290,7 @@ StripFunction find_strip_step(const StripOp (&ops)[N], const StripKind& k) {
   return nullptr;
 }
 inline void (*strip_step(const StripKind& k))() {
-  if (k.dtype == DType::kBF16 && (k.op == Op::kNEG || k.op == Op::kABS)) return nullptr;  // of bits: they keep a NaN's sign
-  const StripFunction f = k.dtype == DType::kF32    ? find_strip_step(kStripOps<float>, k)
-                          : k.dtype == DType::kBF16 ? find_strip_step(kStripOps<Brain>, k)
-                                                    : nullptr;
+  const StripFunction f = k.dtype == DType::kF32 ? find_strip_step(kStripOps<float>, k) : nullptr;
   return reinterpret_cast<void (*)()>(f);
 }
 
@@ -524,7 +521,6 @@ constexpr StripLoop strip_loop_entry() {
 #define DVM_LAST Lane::kLast
 #define DVM_MEM Lane::kMemory
 #define DVM_ONE Lane::kOne
-#define DVM_BF16 DType::kBF16
 inline constexpr StripLoop kStripLoops[] = {
     // e ** (x - largest), and its sum
     strip_loop_entry<StripLoopOf<Two<Sub, DVM_MEM, DVM_ONE>, One<Exp, DVM_LAST, true>, Reduce<Add, DVM_LAST>>>(),
@@ -539,17 +535,9 @@ inline constexpr StripLoop kStripLoops[] = {
     // scaled, times gain, plus bias
     strip_loop_entry<StripLoopOf<Two<Mul, DVM_MEM, DVM_ONE>, Two<Mul, DVM_LAST, DVM_MEM, true>>>(),
     strip_loop_entry<StripLoopOf<Two<Mul, DVM_MEM, DVM_ONE>, Two<Mul, DVM_LAST, DVM_MEM>, Two<Add, DVM_LAST, DVM_MEM, true>>>(),
-    // halves: their row sums are of float32
-    strip_loop_entry<StripLoopOf<One<Same, DVM_MEM, false, DVM_BF16>, Reduce<Maximum, DVM_LAST>>>(),
-    strip_loop_entry<StripLoopOf<One<Same, DVM_MEM, false, DVM_BF16>, Reduce<Add, DVM_LAST>>>(),
-    strip_loop_entry<StripLoopOf<Two<Sub, DVM_MEM, DVM_ONE, false, DVM_BF16>, One<Exp, DVM_LAST, true, DVM_BF16>, Reduce<Add, DVM_LAST>>>(),
-    strip_loop_entry<StripLoopOf<Two<Sub, DVM_MEM, DVM_ONE, true, DVM_BF16>, Two<Mul, DVM_LAST, DVM_LAST, false, DVM_BF16>, Reduce<Add, DVM_LAST>>>(),
-    strip_loop_entry<
-        StripLoopOf<Two<Mul, DVM_MEM, DVM_ONE, false, DVM_BF16>, Two<Mul, DVM_LAST, DVM_MEM, false, DVM_BF16>, Two<Add, DVM_LAST, DVM_MEM, true, DVM_BF16>>>(),
 };
 #undef DVM_LAST
 #undef DVM_MEM
 #undef DVM_ONE
-#undef DVM_BF16
 
 }  // namespace dvm::DVM_LEVEL

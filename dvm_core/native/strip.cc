@@ -20,7 +20,6 @@ constexpr int kLongestLoop = 16;
 
 bool is_row_reduction(Tile id) { return id == Tile::kSumX || id == Tile::kMaxX || id == Tile::kMinX; }
 bool is_unary(const TileOp& op) { return op.b < 0; }
-bool strips_have(DType t) { return t == DType::kF32 || t == DType::kBF16; }
 bool by_rows(const TileOp& op) { return is_row_reduction(op.id) || op.form == Form::kTX || op.form == Form::kXT; }
 bool left_is_one(const TileOp& op) { return op.form == Form::kST || op.form == Form::kXT; }
 bool right_is_one(const TileOp& op) { return op.form == Form::kTS || op.form == Form::kTX; }
@@ -28,9 +27,8 @@ bool right_is_one(const TileOp& op) { return op.form == Form::kTS || op.form == 
 bool can_be_in_strip(const TileOp& op, int64_t cols) {
   if (by_rows(op) && cols < kNarrowestRows) return false;
   if (is_row_reduction(op.id)) return op.dtype == DType::kF32;
-  if (op.span != Span::kFull || !strips_have(op.dtype) || op.c >= 0) return false;
-  if (op.id == Tile::kCast) return strips_have(op.from);
-  if (op.id >= Tile::kSumX) return false;
+  if (op.span != Span::kFull || op.dtype != DType::kF32 || op.c >= 0) return false;
+  if (op.id >= Tile::kSumX || op.id == Tile::kCast) return false;
   return strip_kernels().step({static_cast<Op>(op.id), op.dtype, Lane::kMemory, is_unary(op) ? Lane::kLast : Lane::kMemory, false});
 }
 
@@ -101,16 +99,16 @@ StripCode steps_of(const TileOp* first, const TileOp* end, Word&& word) {
     if (!one) o.stream = stream(o.word, t, false);
     return o;
   };
-  const auto push = [&](const TileOp& op, Op id, DType t, StripCode::Step s, bool stores) {
+  const auto push = [&](const TileOp& op, Op id, DType t, StripCode::Step s) {
     s.kind.op = id;
     s.kind.dtype = t;
-    s.kind.store = stores && op.to != TileOp::kLast;
+    s.kind.store = op.to != TileOp::kLast;
     if (s.kind.store && op.to > TileOp::kLast) s.out.side = static_cast<int8_t>(op.to - 1);
     else if (s.kind.store) s.out = {word(op.dst), -1, stream(word(op.dst), t, true), -1};
     code.steps.push_back(s);
   };
   for (const TileOp* op = first; op != end; ++op) {
-    const DType in = op->id == Tile::kCast ? op->from : op->dtype;
+    const DType in = op->dtype;
     StripCode::Step s;
     s.x = operand(op->a, op->from_a, in, left_is_one(*op), op->form == Form::kXT, &s.kind.left);
     if (!is_unary(*op)) s.y = operand(op->b, op->from_b, in, right_is_one(*op), op->form == Form::kTX, &s.kind.right);
@@ -119,15 +117,8 @@ StripCode steps_of(const TileOp* first, const TileOp* end, Word&& word) {
       s.kind = {static_cast<Op>(op->id), op->dtype, s.kind.left, Lane::kLast, true};
       s.out.word = word(op->dst);
       code.steps.push_back(s);
-    } else if (op->id != Tile::kCast) {
-      push(*op, static_cast<Op>(op->id), op->dtype, s, true);
     } else {
-      // Vector registers hold float32 whatever the dtype: a cast reads in one dtype and rounds to the other.
-      const bool reads = s.kind.left == Lane::kMemory, widens = op->dtype == DType::kF32 && op->to == TileOp::kLast;
-      if (reads) push(*op, Op::kCOPY, op->from, s, false);
-      if (reads) s = {};
-      s.kind.left = Lane::kLast;
-      if (!widens) push(*op, Op::kCOPY, op->dtype, s, true);
+      push(*op, static_cast<Op>(op->id), op->dtype, s);
     }
   }
   return code;
@@ -150,18 +141,10 @@ const StripLoop* loop_of(const StripCode& code) {
   return nullptr;
 }
 
-// How many of these instructions would be the loop's steps, going by their names; 0: they are not.
-int named_as(const StripLoop& loop, const TileOp* first, const TileOp* end) {
-  int step = 0;
-  const TileOp* op = first;
-  for (; op != end && step < loop.count; ++op) {
-    const Op wanted = loop.kinds[step].op;
-    if (op->id == Tile::kCast) step += wanted == Op::kCOPY;
-    else if (static_cast<Op>(op->id) == wanted) ++step;
-    else return 0;
-  }
-  if (step < loop.count) return 0;
-  return static_cast<int>(op - first);
+// Whether these instructions have the names of the loop's steps.
+bool named_as(const StripLoop& loop, const TileOp* first, const TileOp* end) {
+  return end - first >= loop.count &&
+         std::equal(loop.kinds, loop.kinds + loop.count, first, [](const StripKind& k, const TileOp& op) { return k.op == static_cast<Op>(op.id); });
 }
 
 }  // namespace
@@ -171,8 +154,8 @@ int Encoder::loop_at(TileOp* first, TileOp* end, const std::vector<int32_t>& use
   int longest = 0;
   for (int l = 0; l < strip_kernels().loop_count; ++l) {
     const StripLoop& loop = strip_kernels().loops[l];
-    const int count = named_as(loop, first, end);
-    if (count <= longest || !place_values(first, first + count, uses, registers_)) continue;
+    const int count = loop.count;
+    if (count <= longest || !named_as(loop, first, end) || !place_values(first, first + count, uses, registers_)) continue;
     const StripCode code = steps_of(first, first + count, [](int32_t reg) { return static_cast<uint32_t>(reg); });
     if (!has_sides(code) && loop_of(code) == &loop) longest = count;
   }

@@ -13,7 +13,7 @@ inline constexpr int kLongestStrip = 48, kMostStreams = 16, kMostSides = 4;
 inline constexpr int64_t kStripMost = 128;  // elements of a block, at most
 struct StripKind {
   Op op;
-  DType dtype;  // float32 or bfloat16
+  DType dtype;  // float32
   Lane left, right;
   bool store;
 };
