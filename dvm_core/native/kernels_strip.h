@@ -2,7 +2,7 @@
 // through the first-level cache. Two ways:
 //   steps  any elementwise instructions. Each is a function that ends by calling the next one's; the registers are its arguments, so nothing
 //          is saved in between. Values that are wanted later than by the next step wait in a block at the side.
-//   loops  the sequences that softmax, normalisations and optimizers consist of, row reductions among them, compiled as one loop each.
+//   loops  the sequences that normalisations and the gradient of softmax consist of, row sums among them, compiled as one loop each.
 // Bits: a step is its instruction's scalar function on vectors, and reductions keep the order of
 // kernels_reduce.h. What follows the last whole block goes through blocks of its own, so that steps always see whole blocks.
 #pragma once
@@ -94,16 +94,6 @@ DVM_INLINE Floats strip_two(Floats a, Floats b) {
 struct Same {
   static DVM_INLINE float of(float a) { return a; }
 };
-template <class F>
-DVM_INLINE Floats strip_apply(Floats a) {
-  float x[kHalves];
-  memcpy(x, &a, sizeof(x));
-  DVM_INDEPENDENT
-  for (int k = 0; k < kHalves; ++k) x[k] = F::of(x[k]);
-  memcpy(&a, x, sizeof(x));
-  return a;
-}
-
 // ---- steps ------------------------------------------------------------------------------------------------------------------------------
 
 inline constexpr int kStripVectors = 8;  // as many as a call hands on in registers
@@ -347,10 +337,6 @@ struct OpOf;
 DVM_STRIP_OP(Add, kADD)
 DVM_STRIP_OP(Sub, kSUB)
 DVM_STRIP_OP(Mul, kMUL)
-DVM_STRIP_OP(Div, kDIV)
-DVM_STRIP_OP(Exp, kEXP)
-DVM_STRIP_OP(Sqrt, kSQRT)
-DVM_STRIP_OP(Same, kCOPY)
 #undef DVM_STRIP_OP
 
 // The kinds of steps a loop is written with: `kind` is what it stands for, `run` one group of step K.
@@ -383,28 +369,11 @@ struct Two {
   template <bool Wide>
   static DVM_INLINE void end(StripRow&, int, const StripStep&, int64_t, bool) {}
 };
-template <class F, Lane L, bool Store = false, DType Code = DType::kF32>
-struct One : Two<Same, L, Lane::kLast, false, Code> {
-  using T = typename StripItem<Code>::type;
-  static constexpr StripKind kind{OpOf<F>::op, Code, L, Lane::kLast, Store};
-  static DVM_INLINE void row(StripRow&, int, const StripStep&, int64_t) {}
-  template <bool Wide, bool All>
-  static DVM_INLINE void run(StripRow&, int, StripGroup& last, const StripStep& s, int64_t i, int, int64_t n) {
-    if constexpr (L == Lane::kMemory) last = strip_group<T, All>(s.x, i, n);
-    if constexpr (__is_same(F, Same) && L == Lane::kMemory && !Store) return;
-    for (int k = 0; k < kGroupVectors; ++k) last.v[k] = strip_rounded<T>(strip_apply<F>(last.v[k]));
-    if constexpr (Store) strip_put<T, All>(s.out, i, last, n);
-  }
-};
 template <class F>
 struct ReductionOf;
 template <>
 struct ReductionOf<Add> {
   static constexpr Op op = Op::kSUM;
-};
-template <>
-struct ReductionOf<Maximum> {
-  static constexpr Op op = Op::kMAX;
 };
 // Lanes of the row so far are joined with the group; what is missing of it is the identity.
 template <class F, Lane L>
@@ -522,9 +491,6 @@ constexpr StripLoop strip_loop_entry() {
 #define DVM_MEM Lane::kMemory
 #define DVM_ONE Lane::kOne
 inline constexpr StripLoop kStripLoops[] = {
-    // e ** (x - largest), and its sum
-    strip_loop_entry<StripLoopOf<Two<Sub, DVM_MEM, DVM_ONE>, One<Exp, DVM_LAST, true>, Reduce<Add, DVM_LAST>>>(),
-    strip_loop_entry<StripLoopOf<Two<Sub, DVM_MEM, DVM_ONE>, One<Exp, DVM_LAST>, Reduce<Add, DVM_LAST>>>(),
     // sums of products
     strip_loop_entry<StripLoopOf<Two<Mul, DVM_MEM, DVM_MEM>, Reduce<Add, DVM_LAST>>>(),
     strip_loop_entry<StripLoopOf<Two<Mul, DVM_MEM, DVM_MEM, true>, Reduce<Add, DVM_LAST>>>(),
