@@ -114,6 +114,7 @@ class Numeric:
     def __init__(self) -> None:
         self.conditions: list[Condition] = []
         self._weights = Weights()
+        self._seen: dict[int, int] = {}  # program -> its launches measured so far
 
     def set(self, conditions: list[Condition]) -> None:
         """None at all costs nothing. Filters `nan` and `inf` without a condition are checked in the core alone."""
@@ -121,11 +122,15 @@ class Numeric:
         self.conditions = [c for c in conditions if c not in plain]
         self._weights = Weights()
         _core.set_check(sum(_BITS[name] for name in {c.name for c in plain}))
-        _core.set_measure(min((c.every for c in self.conditions), default=0))
+        self._seen = {}
+        _core.set_measure(math.gcd(*(c.every for c in self.conditions)))  # 0 of none
 
     def look(self, view: LaunchView) -> Hit | None:
         """The first result of a measured launch, in program order, that meets a condition. Raises Refused."""
-        conditions = self.conditions
+        step = math.gcd(*(c.every for c in self.conditions))
+        seen = self._seen.get(view.program.id, 0)
+        self._seen[view.program.id] = seen + 1
+        conditions = [c for c in self.conditions if seen * step % c.every == 0]
         if not conditions:
             return None
         asked = set().union(*(names_in(c.text) for c in conditions))
