@@ -125,10 +125,14 @@ def test_captures_that_wait_are_bounded_in_bytes():
     program = run()
     for i in range(4):
         _core.set_hook(program.id, i, _core.HOOK_CAPTURE, i, limit=1 << 30)
-    _core.delay_copies(3000)
-    run()
-    reasons = {e["instruction"]: e["placeholder"] for e in drain()}
-    late = "the copy did not start within 100 ms"
+    _core.set_capture_timeout(1000)  # long enough for the launch to be over before the first is given up
+    try:
+        _core.delay_copies(3000)
+        run()
+        reasons = {e["instruction"]: e["placeholder"] for e in drain()}
+    finally:
+        _core.set_capture_timeout(100)
+    late = "the copy did not start within 1000 ms"
     assert reasons == {0: late, 1: late, 2: late, 3: "more than 64 MiB wait to be copied"}
 
 
