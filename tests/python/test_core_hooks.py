@@ -107,12 +107,16 @@ def test_a_capture_above_its_limit_is_a_placeholder(reference):
 def test_a_copy_that_starts_too_late_is_a_placeholder(reference):
     program, values, *_ = reference
     _core.set_hook(program.id, 0, _core.HOOK_CAPTURE, 1)
-    _core.delay_copies(150)
-    regression()
-    _core.synchronize_copies()
-    regression()
-    late, in_time = drain()
-    assert (late["data"], late["shape"], late["placeholder"]) == (b"", (33, 20), "the copy did not start within 100 ms")
+    _core.set_capture_timeout(800)
+    try:
+        _core.delay_copies(1200)
+        regression()
+        _core.synchronize_copies()
+        regression()
+        late, in_time = drain()
+    finally:
+        _core.set_capture_timeout(100)
+    assert (late["data"], late["shape"], late["placeholder"]) == (b"", (33, 20), "the copy did not start within 800 ms")
     assert in_time["placeholder"] == "" and len(in_time["data"]) == values[0].nbytes
 
 
