@@ -52,6 +52,11 @@ def contents(container: Any, value: Any) -> Assignment:
     return Assignment(lambda: type(container)(container), write, value, where=(id(container),))
 
 
+def emptied(cache: Any) -> Assignment:
+    """A cache of results that other code has made: empty, after the swap and after its undo."""
+    return Assignment(lambda: MISSING, lambda new: cache.cache_clear(), MISSING, where=(id(cache),))
+
+
 @dataclass
 class Patch:
     """All assignments of one transaction."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterator, Sequence
+from types import CodeType
 
 from . import toplevel
 from .constants import NotConstant, replaced, value_of
@@ -25,7 +26,7 @@ def classify(old: Source, new: Source, is_main: bool = True) -> list[Edit]:
                 edits.append(_body_edit(before, definition))
         elif before is None:
             if definition.owner is None or definition.owner.key in old.definitions:  # else: it is part of a new class
-                edits.append(_added(definition))
+                edits.append(_added(definition, old))
         elif before.is_class != definition.is_class:
             edits.append(Edit("function kind", key, definition.first_line, _kind(before), _kind(definition)))
         elif definition.is_class:
@@ -54,7 +55,7 @@ def _function_edits(old: Definition, new: Definition) -> Iterator[Edit]:
     yield from _default_edits(old, new)
     if _annotations(old) != _annotations(new):
         yield Edit("annotation", key, line)
-    if _body(old) != _body(new):
+    if _other_body(old, new):
         yield _body_edit(old, new)
 
 
@@ -101,6 +102,18 @@ def _body(definition: Definition) -> list[str]:
     return [dump(statement) for statement in _without_docstring(definition.statements)]
 
 
+def _other_body(old: Definition, new: Definition) -> bool:
+    """Whether the two differ in what they do: an annotation of a local, say, is compiled to nothing."""
+    if _body(old) == _body(new):
+        return False
+    return old.code is None or new.code is None or _without_lines(old.code) != _without_lines(new.code)
+
+
+def _without_lines(code: CodeType) -> CodeType:
+    constants = tuple(_without_lines(c) if isinstance(c, CodeType) else c for c in code.co_consts)
+    return code.replace(co_firstlineno=1, co_linetable=b"", co_consts=constants)
+
+
 def _without_docstring(statements: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
     return statements[1:] if statements and toplevel.is_text(statements[0]) else statements
 
@@ -109,7 +122,7 @@ def _without_docstring(statements: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
 def _changed_inside(old: Definition, new: Definition) -> bool:
     if old.is_class or new.is_class:
         return list(map(dump, old.statements)) != list(map(dump, new.statements)) or _head(old) != _head(new)
-    return _body(old) != _body(new) or dump(_arguments(old)) != dump(_arguments(new)) or _head(old) != _head(new)
+    return _other_body(old, new) or dump(_arguments(old)) != dump(_arguments(new)) or _head(old) != _head(new)
 
 
 def _head(definition: Definition) -> list[str]:
@@ -203,7 +216,9 @@ def _kind(definition: Definition) -> str:
     return ("asynchronous " if asynchronous else "") + ("generator" if yields else "function")
 
 
-def _added(new: Definition) -> Edit:
+def _added(new: Definition, old: Source) -> Edit:
+    if new.owner is None and toplevel.assigned_anywhere(new.key, old):
+        return Edit("function kind", new.key, new.first_line, "value", _kind(new))
     kind = "new class" if new.is_class else "new function"
     plain = {"staticmethod", "classmethod", "property"} if new.owner else set()
     if not new.is_class and not all(isinstance(d, ast.Name) and d.id in plain for d in new.decorators):

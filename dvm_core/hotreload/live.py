@@ -24,6 +24,7 @@ class Live:
         files = {path, os.path.realpath(path), *(str(vars(module)["__file__"]) for module in self.modules)}
         self._files = dict.fromkeys(files, True)  # file name of a code object -> whether it is ours
         self._names = {os.path.basename(file) for file in files}
+        self.caches: list[Any] = []  # `functools.cache` and its like around functions
         self.functions: list[FunctionType] = self._walk()
 
     def belongs(self, code: CodeType) -> bool:
@@ -47,6 +48,8 @@ class Live:
             seen.add(id(thing))
             if isinstance(thing, FunctionType) and self.belongs(thing.__code__):
                 found.append(thing)
+            elif type(thing) is functools._lru_cache_wrapper:
+                self.caches.append(thing)
             todo += _inside(thing, names)
         return found
 

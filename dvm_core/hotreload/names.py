@@ -41,22 +41,35 @@ def _set_meanwhile(edit: Edit, value: Any) -> str:
 
 def _constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
     before, after = edit.value
-    done, ahead = readers.at_top_level(edit.key, old, live)
-    if not readers.in_functions(edit.key, new) and done and not ahead:
-        result.refusals.append(f"line {edit.line}: `{edit.key}` is read only by top-level code that has run already "
-                               f"(line {done[0]}): needs restart")
+    if not _reaches(edit, old, new, live, book, result):
         return
-    if done:
-        result.notes.append(f"`{edit.key}` was also read by top-level code that has run already (line {done[0]}); "
-                            f"what that made keeps {edit.old}")
     for module in live.modules:
         for place, name in [(module, edit.key), *readers.importers(module, edit.key, book)]:
             value = vars(place).get(name, MISSING)
             if _same(value, before):
-                in_place = isinstance(value, (list, dict, set)) and type(value) is type(after)
-                result.patch.assignments.append(apply.contents(value, after) if in_place else apply.item(vars(place), name, after))
+                result.patch.assignments.append(_filled(value, after) or apply.item(vars(place), name, after))
             elif place is module:
                 result.refusals.append(_set_meanwhile(edit, value))
+
+
+def _reaches(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> bool:
+    """Whether a new value reaches who reads it: top-level code has run and is not run again."""
+    owner, _, name = edit.key.rpartition(".")
+    done, ahead = readers.at_top_level(name, old, live, owner)
+    if done and not ahead and not readers.in_functions(name, new) and not readers.elsewhere(name, live, book):
+        result.refusals.append(f"line {edit.line}: `{edit.key}` is read only by top-level code that has run already "
+                               f"(line {done[0]}): needs restart")
+        return False
+    if done:
+        result.notes.append(f"`{edit.key}` was also read by top-level code that has run already (line {done[0]}); "
+                            f"what that made keeps {edit.old}")
+    return True
+
+
+def _filled(value: Any, after: Any) -> apply.Assignment | None:
+    """For a container: its contents change, since others may hold it, too."""
+    in_place = isinstance(value, (list, dict, set)) and type(value) is type(after)
+    return apply.contents(value, after) if in_place else None
 
 
 def _new_constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
@@ -66,6 +79,8 @@ def _new_constant(edit: Edit, old: Source, new: Source, live: Live, book: Source
 
 def _class_constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
     owner, _, name = edit.key.rpartition(".")
+    if not _reaches(edit, old, new, live, book, result):
+        return
     for cls in live.classes(owner):
         special = _special(cls)
         value = vars(cls).get(name, MISSING)
@@ -74,7 +89,7 @@ def _class_constant(edit: Edit, old: Source, new: Source, live: Live, book: Sour
         elif not _same(value, edit.value[0]):
             result.refusals.append(_set_meanwhile(edit, value))
         else:
-            result.patch.assignments.append(apply.class_attribute(cls, name, edit.value[1]))
+            result.patch.assignments.append(_filled(value, edit.value[1]) or apply.class_attribute(cls, name, edit.value[1]))
 
 
 def _special(cls: type) -> str:

@@ -35,6 +35,7 @@ def make(old: Source, new: Source, edits: list[Edit], live: Live, book: SourceBo
         by_key = _codes(old, new, live, plan)
         _defaults(new, by_key, plan)
         names.plan(old, new, live, book, plan)
+        _caches(by_key, live, plan)
         _running(old, live, plan)
     return plan
 
@@ -140,6 +141,21 @@ def _defaults(new: Source, by_key: dict[str, list[FunctionType]], plan: Plan) ->
             keywords = {a.arg: current[a.arg] for a in arguments.kwonlyargs if a.arg in current}
             plan.patch.assignments.append(apply.attribute(function, "__defaults__", tail or None))
             plan.patch.assignments.append(apply.attribute(function, "__kwdefaults__", keywords or None))
+
+
+def _caches(by_key: dict[str, list[FunctionType]], live: Live, plan: Plan) -> None:
+    """Results that a changed function has cached are dropped; those of a function that only uses what changed may be all its caller has."""
+    changed = {edit.key for edit in plan.edits if edit.verdict == APPLY}
+    keys = {id(function): key for key, functions in by_key.items() for function in functions}
+    for cache in live.caches:
+        function = cache.__wrapped__
+        if keys.get(id(function)) in changed:
+            plan.patch.assignments.append(apply.emptied(cache))
+            plan.notes.append(f"what `{function.__qualname__}` had cached is dropped")
+        elif isinstance(function, FunctionType) and id(function) in keys:
+            used = sorted({key for key in changed if key.rpartition(".")[2] in function.__code__.co_names})
+            if used:
+                plan.notes.append(f"`{function.__qualname__}` uses `{used[0]}`; what it has cached stays (`cache_clear()` drops it)")
 
 
 def _running(old: Source, live: Live, plan: Plan) -> None:

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from types import ModuleType
+from typing import Any
 
 from .live import Live
 from .parse import Source, all_codes
@@ -15,22 +17,36 @@ def in_functions(name: str, source: Source) -> bool:
     return any(name in code.co_names for definition in source.functions if definition.code for code in all_codes(definition.code))
 
 
-def at_top_level(name: str, source: Source, live: Live) -> tuple[list[int], list[int]]:
-    """Lines of top-level code that reads `name`: (has run already, runs now or later)."""
+def at_top_level(name: str, source: Source, live: Live, owner: str = "") -> tuple[list[int], list[int]]:
+    """Lines of top-level code that reads `name`, or that of the class `owner`: (has run already, runs now or later)."""
     now = live.module_line()
     done: list[int] = []
     ahead: list[int] = []
-    for node in _top_level(source):
-        lines = [part.lineno for part in ast.walk(node) if isinstance(part, ast.Name) and part.id == name and type(part.ctx) is ast.Load]
+    read = [(node, _reads_name) for node in _top_level(source, owner)]
+    if owner:
+        read += [(node, _reads_attribute) for node in _top_level(source)]
+    for node, reads in read:
+        lines: list[int] = [part.lineno for part in ast.walk(node) if reads(part, name, owner)]  # type: ignore[attr-defined]
         if lines:
             (done if now is None or (node.end_lineno or node.lineno) < now else ahead).append(lines[0])
     return done, ahead
 
 
-def _top_level(source: Source) -> list[ast.stmt | ast.expr]:
-    found: list[ast.stmt | ast.expr] = list(source.statements)
+def _reads_name(part: Any, name: str, owner: str) -> bool:
+    return isinstance(part, ast.Name) and part.id == name and type(part.ctx) is ast.Load
+
+
+def _reads_attribute(part: Any, name: str, owner: str) -> bool:
+    if not isinstance(part, ast.Attribute) or part.attr != name or type(part.ctx) is not ast.Load:
+        return False
+    return ast.unparse(part.value) == owner
+
+
+def _top_level(source: Source, owner: str = "") -> list[ast.stmt | ast.expr]:
+    """Statements and expressions outside of functions; with an owner only those of that class's body."""
+    found: list[ast.stmt | ast.expr] = [] if owner else list(source.statements)
     for definition in source.definitions.values():
-        if definition.in_function:
+        if definition.in_function or (owner and owner not in (definition.key, definition.owner and definition.owner.key)):
             continue
         found += definition.decorators
         if definition.is_class:
@@ -39,6 +55,17 @@ def _top_level(source: Source) -> list[ast.stmt | ast.expr]:
             arguments = definition.node.args  # type: ignore[union-attr]
             found += [default for default in (*arguments.defaults, *arguments.kw_defaults) if default is not None]
     return found
+
+
+def elsewhere(name: str, live: Live, book: SourceBook) -> bool:
+    """Whether another file of the program has the word."""
+    word = re.compile(rf"\b{name}\b")
+    for other in list(sys.modules.values()):
+        file = getattr(other, "__dict__", {}).get("__file__")
+        text = book.get(file) if isinstance(file, str) and other not in live.modules else None
+        if text is not None and word.search(text):
+            return True
+    return False
 
 
 def importers(module: ModuleType, name: str, book: SourceBook) -> list[tuple[ModuleType, str]]:

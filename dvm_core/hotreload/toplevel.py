@@ -28,13 +28,15 @@ def module_edits(old: Source, new: Source, is_main: bool) -> Iterator[Edit]:
     yield from _import_edits(old, new)
     before, after = _constants(old.statements), _constants(new.statements)
     for name, node in after.items():
-        if name not in before and not _assigned_anywhere(name, old):
+        if name in old.definitions and name not in new.definitions:
+            yield Edit("function kind", name, node.lineno, "class" if old.definitions[name].is_class else "function", "value")
+        elif name not in before and not assigned_anywhere(name, old):
             yield Edit("new constant", name, node.lineno, "", ast.unparse(node), (MISSING, value_of(node)))
         elif name in before and dump(before[name]) != dump(node):
             values = value_of(before[name]), value_of(node)
             yield Edit("constant", name, node.lineno, ast.unparse(before[name]), ast.unparse(node), values)
-    fresh = {name for name in after if name not in before and not _assigned_anywhere(name, old)}
-    stay = {name for name in before if name not in after and not _assigned_anywhere(name, new)}
+    fresh = {name for name in after if name not in before and not assigned_anywhere(name, old)}
+    stay = {name for name in before if name not in after and not assigned_anywhere(name, new)}
     for name in sorted(stay):
         yield Edit("removed", name, before[name].lineno)
     left = [n for n in _other(old.statements, before, after) if _counts(n, is_main) and _assigned(n) not in stay]
@@ -46,7 +48,7 @@ def module_edits(old: Source, new: Source, is_main: bool) -> Iterator[Edit]:
             yield Edit("removed statement", "", place, old.line(gone[0].lineno))
 
 
-def _assigned_anywhere(name: str, source: Source) -> bool:
+def assigned_anywhere(name: str, source: Source) -> bool:
     return any(isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store)
                for node in source.statements for part in ast.walk(node))
 
@@ -86,10 +88,19 @@ def _import_edits(old: Source, new: Source) -> Iterator[Edit]:
         else:
             yield Edit("new import", alias.asname or alias.name, line, "", text, (node, alias))
     after = {text for text, *_ in _imports(new)}
+    bound = {_bound(node, alias) for _, _, node, alias in _imports(new)} | new.definitions.keys() | _constants(new.statements).keys()
     for text, line, node, alias in _imports(old):
-        if text not in after:
-            future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-            yield Edit("future import", "", line, "", text) if future else Edit("removed", alias.asname or alias.name, line)
+        if text in after:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            yield Edit("future import", "", line, "", text)
+        elif _bound(node, alias) not in bound:
+            yield Edit("removed", alias.asname or alias.name, line)
+
+
+def _bound(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    """The name an import gives its module or value."""
+    return alias.asname or (alias.name.partition(".")[0] if isinstance(node, ast.Import) else alias.name)
 
 
 def _imports(source: Source) -> Iterator[tuple[str, int, ast.Import | ast.ImportFrom, ast.alias]]:
@@ -109,7 +120,8 @@ def class_edits(old: Definition, new: Definition) -> Iterator[Edit]:
         if name in before and dump(before[name]) != dump(node):
             yield Edit("class constant", f"{new.key}.{name}", node.lineno, ast.unparse(before[name]), ast.unparse(node),
                        (value_of(before[name]), value_of(node)))
-    for _, gone, came in _sequence_changes(_other(old.statements, before, after), _other(new.statements, before, after)):
+    left, right = ([node for node in _other(d.statements, before, after) if not isinstance(node, ast.Pass)] for d in (old, new))
+    for _, gone, came in _sequence_changes(left, right):
         first = (came or gone)[0]
         yield Edit("class layout", new.key, first.lineno, "", f"`{first_line_of(first)}`")
 

@@ -182,6 +182,15 @@ def test_constants_imported_by_name_follow(program):
     assert config.module.rate() == 0.5 and user.module.use() == 0.5
 
 
+def test_a_constant_that_only_other_modules_read_besides_top_level_code_is_applied(program):
+    config = program("class Config:\n    width = 2\n    area = width * width\n", "config")
+    user = program(f"from {config.module.__name__} import Config\n\n\ndef use():\n    return Config.width\n", "user")
+    config.book.remember(str(user.path))
+    answer = config.call_until(config.save(config.path.read_text().replace("= 2", "= 3")), user.module.use)
+    assert answer.outcome == "applied" and "read by top-level code that has run already (line 3)" in answer.reasons[0]
+    assert user.module.use() == 3 and config.module.Config.area == 4
+
+
 def test_closures_made_between_search_and_swap_are_swept(program):
     p = program("def make(k):\n    def add(x):\n        return x + k\n    return add\n\n\nkept = [make(1)]\n")
 

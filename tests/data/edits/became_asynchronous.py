@@ -1,0 +1,9 @@
+# outcome: refused
+# reason: asynchronous function
+# check: rows(1) == [1]
+# ---- before
+def rows(x):
+    return [x]
+# ---- after
+async def rows(x):
+    return [x]

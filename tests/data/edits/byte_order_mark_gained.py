@@ -1,0 +1,9 @@
+# outcome: unchanged
+# after-as: utf-8-sig
+# check: scale(2) == 4
+# ---- before
+def scale(x):
+    return x * 2
+# ---- after
+def scale(x):
+    return x * 2

@@ -1,0 +1,33 @@
+# outcome: refused
+# reason: would return float32[] instead of float32[2]
+# keep: first = scale(X).numpy()
+# call: scale(X)
+# check: scale(X).numpy().tolist() == [2, 4]
+# later: scale(X).numpy().tolist() == [5, 10]
+# ---- before
+import dvm_core as dvm
+
+X = dvm.tensor([1.0, 2.0])
+
+
+@dvm.jit
+def scale(x):
+    return x * 2
+# ---- after
+import dvm_core as dvm
+
+X = dvm.tensor([1.0, 2.0])
+
+
+@dvm.jit
+def scale(x):
+    return (x * 2).sum()
+# ---- later
+import dvm_core as dvm
+
+X = dvm.tensor([1.0, 2.0])
+
+
+@dvm.jit
+def scale(x):
+    return x * 5

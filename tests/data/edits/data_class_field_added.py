@@ -1,0 +1,18 @@
+# outcome: refused
+# reason: of class `Config` changed; its objects exist already
+# check: not hasattr(Config(1), 'b')
+# ---- before
+from dataclasses import dataclass
+
+
+@dataclass
+class Config:
+    a: int
+# ---- after
+from dataclasses import dataclass
+
+
+@dataclass
+class Config:
+    a: int
+    b: int = 2

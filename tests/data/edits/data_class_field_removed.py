@@ -1,0 +1,18 @@
+# outcome: refused
+# reason: of class `Config` changed; its objects exist already
+# check: Config(1, 3).b == 3
+# ---- before
+from dataclasses import dataclass
+
+
+@dataclass
+class Config:
+    a: int
+    b: int = 2
+# ---- after
+from dataclasses import dataclass
+
+
+@dataclass
+class Config:
+    a: int

@@ -1,0 +1,16 @@
+# outcome: refused
+# reason: of class `Mode` changed
+# check: len(Mode) == 1
+# ---- before
+import enum
+
+
+class Mode(enum.Enum):
+    TRAIN = 1
+# ---- after
+import enum
+
+
+class Mode(enum.Enum):
+    TRAIN = 1
+    TEST = 2

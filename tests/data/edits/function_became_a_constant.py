@@ -1,0 +1,8 @@
+# outcome: refused
+# reason: `scale` was a function and became a value
+# check: scale(2) == 4
+# ---- before
+def scale(x):
+    return x * 2
+# ---- after
+scale = 3

@@ -1,0 +1,8 @@
+# outcome: unchanged
+# check: scale(2) == 4
+# ---- before
+def scale(x):
+    return x * 2
+# ---- after
+def scale(x):
+    return x * 2

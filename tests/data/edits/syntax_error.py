@@ -1,0 +1,9 @@
+# outcome: refused
+# reason: syntax_error.py:2:
+# check: scale(2) == 4
+# ---- before
+def scale(x):
+    return x * 2
+# ---- after
+def scale(x):
+    return x * (2

@@ -1,2 +1,0 @@
-def scale(x: float) -> float:
-    return x * 2

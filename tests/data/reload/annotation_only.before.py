@@ -1,2 +1,0 @@
-def scale(x: int) -> int:
-    return x * 2

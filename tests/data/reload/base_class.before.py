@@ -1,6 +1,0 @@
-class Base:
-    pass
-
-
-class Layer:
-    pass

@@ -1,2 +1,0 @@
-async def rows(x):
-    return [x]

@@ -1,2 +1,0 @@
-def rows(x):
-    return [x]

@@ -1,3 +1,0 @@
-def act(x):
-    y = abs(x)
-    return y

@@ -1,6 +1,0 @@
-def first(x):
-    return x
-
-
-def second(x):
-    return x * 2

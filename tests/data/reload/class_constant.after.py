@@ -1,9 +1,0 @@
-class Layer:
-    width = 8
-    name: str = "a"
-
-    def area(self):
-        return self.width ** 2
-
-
-layer = Layer()

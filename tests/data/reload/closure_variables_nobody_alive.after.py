@@ -1,5 +1,0 @@
-def make(k):
-    j = 1
-    def add(x):
-        return x + k + j
-    return add, j

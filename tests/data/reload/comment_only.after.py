@@ -1,6 +1,0 @@
-# how much larger
-
-
-def scale(x):
-    # twice
-    return x * 2

@@ -1,6 +1,0 @@
-import functools
-
-
-@functools.lru_cache
-def scale(x):
-    return x * 2

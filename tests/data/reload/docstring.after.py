@@ -1,3 +1,0 @@
-def scale(x):
-    '''Twice as much.'''
-    return x * 2

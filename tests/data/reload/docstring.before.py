@@ -1,3 +1,0 @@
-def scale(x):
-    '''Doubles.'''
-    return x * 2

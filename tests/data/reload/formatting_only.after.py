@@ -1,8 +1,0 @@
-def scale(
-    x,
-    y,
-):
-    return (
-        x * 2
-        + y
-    )

@@ -1,5 +1,0 @@
-def make():
-    return lambda x: x + 2
-
-
-held = make()

@@ -1,5 +1,0 @@
-RATE = 0.01
-
-
-def rate():
-    return RATE

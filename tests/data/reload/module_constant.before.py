@@ -1,5 +1,0 @@
-RATE = 0.1
-
-
-def rate():
-    return RATE

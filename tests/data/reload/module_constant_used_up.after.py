@@ -1,2 +1,0 @@
-SIZE = 4
-table = [0] * SIZE

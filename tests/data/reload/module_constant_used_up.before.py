@@ -1,2 +1,0 @@
-SIZE = 3
-table = [0] * SIZE

@@ -1,2 +1,0 @@
-scale = lambda x: x * 2
-table = {"scale": scale}

@@ -1,2 +1,0 @@
-def shift(x):
-    return x + 1

@@ -1,4 +1,0 @@
-class Outer:
-    class Inner:
-        def value(self):
-            return 2

@@ -1,2 +1,0 @@
-def scale(x):
-    return x * 2

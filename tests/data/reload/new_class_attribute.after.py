@@ -1,5 +1,0 @@
-class Layer:
-    __slots__ = ("width",)
-
-    def forward(self, x):
-        return x

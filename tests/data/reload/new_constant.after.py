@@ -1,5 +1,0 @@
-RATE = 0.3
-
-
-def rate():
-    return RATE

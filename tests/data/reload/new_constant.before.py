@@ -1,2 +1,0 @@
-def rate():
-    return 0.1

@@ -1,5 +1,0 @@
-import functools
-
-
-def scale(x):
-    return x * 2

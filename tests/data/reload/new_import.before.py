@@ -1,2 +1,0 @@
-def root(x):
-    return x ** 0.5

@@ -1,3 +1,0 @@
-# Länge 长度
-def größe(x):
-    return "ö" * x

@@ -1,3 +1,0 @@
-# Länge
-def größe(x):
-    return "ü" * x

@@ -1,2 +1,0 @@
-def scale(value):
-    return value * 2

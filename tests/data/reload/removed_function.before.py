@@ -1,6 +1,0 @@
-def helper(x):
-    return x * 2
-
-
-def scale(x):
-    return helper(x)

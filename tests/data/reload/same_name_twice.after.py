@@ -1,9 +1,0 @@
-def scale(x):
-    return x * 20
-
-
-first = scale
-
-
-def scale(x):
-    return x * 30

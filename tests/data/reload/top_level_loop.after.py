@@ -1,3 +1,0 @@
-total = 0
-for i in range(3):
-    total += i * 2

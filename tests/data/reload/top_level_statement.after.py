@@ -1,6 +1,0 @@
-calls = []
-calls.append(2)
-
-
-def scale(x):
-    return x * 3

@@ -1,6 +1,0 @@
-calls = []
-calls.append(1)
-
-
-def scale(x):
-    return x * 2

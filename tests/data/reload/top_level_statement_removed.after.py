@@ -1,5 +1,0 @@
-calls = []
-
-
-def scale(x):
-    return x * 2

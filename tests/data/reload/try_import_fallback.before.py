@@ -1,8 +1,0 @@
-try:
-    import json as codec
-except ImportError:
-    codec = None
-
-
-def name():
-    return codec.__name__
