@@ -12,6 +12,7 @@ Tensor* newest = nullptr;  // of all arrays; with the GIL
 PyObject* array_class = nullptr;
 
 nb::object new_array() {
+  if (!array_class) nb::module_::import_("dvm_core.frontends.array");  // from_dlpack can be the first thing that is called: this sets it
   nb::object made = nb::inst_alloc(array_class);
   new (nb::inst_ptr<Tensor>(made)) Tensor;
   nb::inst_mark_ready(made);

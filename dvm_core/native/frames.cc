@@ -83,15 +83,21 @@ CodeMemo* memo_of(PyCodeObject* code) {
   return memo;
 }
 
+// What a place does without is forgotten, but a Ctrl-C that came meanwhile comes again.
+void forget_error() {
+  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+  PyErr_Clear();
+}
+
 // The line's text, as linecache has it (it knows notebooks and doctests too); "" if there is none.
 std::string source_line(const std::string& file, int line) {
   const Ref module(PyImport_ImportModule("linecache"));
   if (!module.object) {
-    PyErr_Clear();
+    forget_error();
     return "";
   }
   const Ref text(PyObject_CallMethod(module.object, "getline", "si", file.c_str(), line));
-  if (!text.object) PyErr_Clear();
+  if (!text.object) forget_error();
   return text_of(text.object);
 }
 

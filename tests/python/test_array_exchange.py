@@ -1,6 +1,9 @@
 """Arrays beside other libraries: DLPack both ways, NumPy's operators and functions, and what repr shows."""
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -124,3 +127,8 @@ def test_repr_inside_a_trace_keeps_it_replayable(capsys: pytest.CaptureFixture[s
         assert function(dvm.tensor(np.full(2, value, np.float32))).tolist() == [2 * value] * 2
     assert seen == ["dvm.tensor([1., 1.], f32[2])", "dvm.tensor(f32[2], not computed yet)"]
     assert "stream mode" not in capsys.readouterr().err
+
+
+def test_from_dlpack_may_be_the_first_thing_that_is_called() -> None:
+    code = "import numpy as np, dvm_core as dvm; assert dvm.from_dlpack(np.arange(3.0)).tolist() == [0, 1, 2]"
+    subprocess.run([sys.executable, "-c", code], check=True)

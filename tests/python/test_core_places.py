@@ -149,3 +149,15 @@ def test_generators_and_recursion():
         p, q = next(numbers()), deep(50)
     """)
     assert (_core.place_info(space["p"])[1], _core.place_info(space["q"])[1]) == (3, 5)
+
+
+def test_a_ctrl_c_while_a_place_is_made_is_not_lost(monkeypatch):
+    import linecache
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    x = dvm_core.tensor([1.0, 2.0])
+    monkeypatch.setattr(linecache, "getline", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _ = x + 1
