@@ -79,10 +79,11 @@ def _new_constant(edit: Edit, old: Source, new: Source, live: Live, book: Source
 
 def _class_constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
     owner, _, name = edit.key.rpartition(".")
-    if not _reaches(edit, old, new, live, book, result):
+    if _ambiguous(edit, owner, old, result) or not _reaches(edit, old, new, live, book, result):
         return
     for cls in live.classes(owner):
         special = _special(cls)
+        name = _stored(name, cls)
         value = vars(cls).get(name, MISSING)
         if special:
             result.refusals.append(f"line {edit.line}: `{edit.key}` belongs to {special}; its layout was made from it: needs restart")
@@ -90,6 +91,21 @@ def _class_constant(edit: Edit, old: Source, new: Source, live: Live, book: Sour
             result.refusals.append(_set_meanwhile(edit, value))
         else:
             result.patch.assignments.append(_filled(value, edit.value[1]) or apply.class_attribute(cls, name, edit.value[1]))
+
+
+def _ambiguous(edit: Edit, owner: str, old: Source, result: Plan) -> bool:
+    """Whether the text has several classes of that name, in branches say: the one that lives cannot be told from its name."""
+    parts = owner.split(".")
+    several = any("#" in part or ".".join(parts[:i + 1]) + "#2" in old.definitions for i, part in enumerate(parts))
+    if several:
+        result.refusals.append(f"line {edit.line}: `{edit.key}`: the text defines more than one class of that name: needs restart")
+    return several
+
+
+def _stored(name: str, cls: type) -> str:
+    """What a class body makes of a name: `__rate` is private to the class."""
+    private = name.startswith("__") and not name.endswith("__") and cls.__name__.strip("_")
+    return f"_{cls.__name__.lstrip('_')}{name}" if private else name
 
 
 def _special(cls: type) -> str:
@@ -104,6 +120,8 @@ def _special(cls: type) -> str:
 
 def _new_function(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
     definition = new.definitions[edit.key]
+    if definition.owner and _ambiguous(edit, definition.owner.key, old, result):
+        return
     owners: list[Any] = live.classes(definition.owner.key) if definition.owner else live.modules
     for owner in owners:
         home = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
@@ -113,8 +131,11 @@ def _new_function(edit: Edit, old: Source, new: Source, live: Live, book: Source
             result.refusals.append(f"line {edit.line}: `{edit.key}` is new and uses variables of a scope that is gone: needs restart")
         elif owner is module:
             result.patch.assignments.append(apply.item(vars(module), function.__name__, function))
+        elif function.__name__ == "__post_init__" and dataclasses.is_dataclass(owner) and not hasattr(owner, "__post_init__"):
+            result.refusals.append(f"line {edit.line}: `{edit.key}` is new; the data class's `__init__` was made without it: needs restart")
         else:
-            result.patch.assignments.append(apply.class_attribute(owner, function.__name__, _wrapped(function, definition)))
+            value = _wrapped(function, definition)
+            result.patch.assignments.append(apply.class_attribute(owner, _stored(function.__name__, owner), value))
 
 
 def _function(definition: Definition, names: dict[str, Any], owner: Any) -> FunctionType | None:
@@ -131,9 +152,13 @@ def _function(definition: Definition, names: dict[str, Any], owner: Any) -> Func
     return function
 
 
+# What making a class does to methods of these names.
+_IMPLICIT: dict[str, Callable[[Any], Any]] = {"__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod}
+
+
 def _wrapped(function: FunctionType, definition: Definition) -> Any:
     kinds: dict[str, Callable[[Any], Any]] = {"staticmethod": staticmethod, "classmethod": classmethod, "property": property}
-    value: Any = function
+    value: Any = _IMPLICIT.get(function.__name__, lambda plain: plain)(function)
     for decorator in reversed(definition.decorators):
         value = kinds[decorator.id](value)  # type: ignore[attr-defined]
     return value

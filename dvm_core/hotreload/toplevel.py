@@ -17,6 +17,10 @@ def first_line_of(node: ast.AST) -> str:
         return "..."
 
 
+def kind_of(definition: Definition) -> str:
+    return "class" if definition.is_class else "function"
+
+
 def is_text(node: ast.stmt) -> bool:
     """A docstring, or another constant standing alone."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -29,7 +33,7 @@ def module_edits(old: Source, new: Source, is_main: bool) -> Iterator[Edit]:
     before, after = _constants(old.statements), _constants(new.statements)
     for name, node in after.items():
         if name in old.definitions and name not in new.definitions:
-            yield Edit("function kind", name, node.lineno, "class" if old.definitions[name].is_class else "function", "value")
+            yield Edit("function kind", name, node.lineno, kind_of(old.definitions[name]), "value")
         elif name not in before and not assigned_anywhere(name, old):
             yield Edit("new constant", name, node.lineno, "", ast.unparse(node), (MISSING, value_of(node)))
         elif name in before and dump(before[name]) != dump(node):
@@ -86,7 +90,11 @@ def _import_edits(old: Source, new: Source) -> Iterator[Edit]:
         elif alias.name == "*":
             yield Edit("star import", "", line, "", text)
         else:
-            yield Edit("new import", alias.asname or alias.name, line, "", text, (node, alias))
+            name = _bound(node, alias)
+            if name in old.definitions and name not in new.definitions:
+                yield Edit("function kind", name, line, kind_of(old.definitions[name]), "value")
+            else:
+                yield Edit("new import", alias.asname or alias.name, line, "", text, (node, alias))
     after = {text for text, *_ in _imports(new)}
     bound = {_bound(node, alias) for _, _, node, alias in _imports(new)} | new.definitions.keys() | _constants(new.statements).keys()
     for text, line, node, alias in _imports(old):

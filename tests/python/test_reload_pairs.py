@@ -145,9 +145,9 @@ class Running:
         return self.watch.answer(lambda reply: self.watch.reloader.undo(reply, str(self.path)), self.call)
 
     def same_objects(self):
-        """Whoever holds a function, class or object of the file holds what the file's name stands for."""
+        """Whoever holds a function, class or object made by the file holds what the file's name stands for."""
         for name, value in self.first.items():
-            if callable(value) or hasattr(value, "__dict__") and not isinstance(value, types.ModuleType):
+            if getattr(value, "__module__", None) == self.module.__name__:
                 assert vars(self.module)[name] is value, f"{name} is another object"
         assert self.module.top_level == self.ran
 
