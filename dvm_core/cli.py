@@ -1,4 +1,4 @@
-"""The `dvm` command: run a script, disassemble, check the installation, start the debug adapter."""
+"""The `dvm` command: run or debug a script, disassemble, check the installation, start the debug adapter."""
 
 from __future__ import annotations
 
@@ -80,6 +80,9 @@ def _parser() -> argparse.ArgumentParser:
 
     adapter = commands.add_parser("adapter", help="start the debug adapter (on stdio, or --listen HOST:PORT)", add_help=False)
     adapter.set_defaults(command=_module, module="dvm_adapter", what="the debug adapter")
+
+    debug = commands.add_parser("debug", help="debug a script in the terminal: dvm debug SCRIPT [ARGS]", add_help=False)
+    debug.set_defaults(command=_module, module="dvm_adapter.terminal", what="the terminal debugger")
 
     lsp = commands.add_parser("lsp", help="start the language server", add_help=False)
     lsp.set_defaults(command=_module, module="dvm_adapter.lsp", what="the language server")

@@ -1,4 +1,4 @@
-"""A small debug adapter client: what `make demo` and the protocol tests speak DAP with. Standard library only."""
+"""A small debug adapter client: what `dvm debug`, `make demo` and the protocol tests speak DAP with. Standard library only."""
 
 from __future__ import annotations
 
@@ -43,13 +43,19 @@ class Client:
 
     Responses are matched to requests by a reader thread; events wait in arrival order until `event` takes them or a handler added by
     `on` has seen them. Reverse requests are answered by `reverse`.
+
+    keep: the events that wait for `event`; None for all, and a log of all messages. own_group: Ctrl-C in the client's terminal reaches
+    neither the adapter nor the program.
     """
 
-    def __init__(self, command: Sequence[str], env: dict[str, str] | None = None, stderr: Any = None) -> None:
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=env)
+    def __init__(self, command: Sequence[str], env: dict[str, str] | None = None, stderr: Any = None, *, keep: Sequence[str] | None = None,
+                 own_group: bool = False) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=env,
+                                        start_new_session=own_group)
         assert self.process.stdin and self.process.stdout
         self._out: BinaryIO = self.process.stdin  # type: ignore[assignment]
         self._in: BinaryIO = self.process.stdout  # type: ignore[assignment]
+        self._keep = keep
         self._seq = 0
         self._lock = threading.Lock()
         self._pending: dict[int, queue.Queue[Message]] = {}
@@ -81,7 +87,8 @@ class Client:
                 message = None
             if message is None:
                 break
-            self.log.append(message)
+            if self._keep is None:
+                self.log.append(message)
             if message["type"] == "response":
                 waiting = self._pending.pop(message["request_seq"], None)
                 if waiting:
@@ -94,9 +101,10 @@ class Client:
                 for name, handler in list(self._handlers):
                     if name == message["event"]:
                         handler(message.get("body") or {})
-                with self._arrived:
-                    self._events.append(message)
-                    self._arrived.notify_all()
+                if self._keep is None or message["event"] in self._keep:
+                    with self._arrived:
+                        self._events.append(message)
+                        self._arrived.notify_all()
         self.closed = True
         for waiting in list(self._pending.values()):
             waiting.put({"success": False, "message": "the adapter closed the connection", "command": "?"})
@@ -146,6 +154,12 @@ class Client:
     def launch(self, configure: Callable[[Client], None] = lambda client: None, client_args: Message | None = None,
                **arguments: Any) -> None:
         """initialize, launch, `configure(self)` once breakpoints are accepted, configurationDone; returns when the launch is answered."""
+        launched = self.prepare(client_args, **arguments)
+        configure(self)
+        self.run(launched)
+
+    def prepare(self, client_args: Message | None = None, **arguments: Any) -> queue.Queue[Message]:
+        """initialize and launch, until breakpoints are accepted; the launch will be answered in the queue returned, after `run`."""
         self.capabilities = self.request("initialize", **{
             "clientID": "dvm", "adapterID": "dvm", "pathFormat": "path", "linesStartAt1": True, "columnsStartAt1": True,
             "supportsVariableType": True, "supportsVariablePaging": True, "supportsStartDebuggingRequest": True,
@@ -160,7 +174,10 @@ class Client:
                 if not launched.empty() or self.closed or time.monotonic() > end:
                     response = launched.get(timeout=1)
                     raise RequestFailed(response) from None
-        configure(self)
+        return launched
+
+    def run(self, launched: queue.Queue[Message]) -> None:
+        """configurationDone: the program begins. Returns when the launch is answered."""
         self.request("configurationDone")
         response = launched.get(timeout=60)
         if not response.get("success"):

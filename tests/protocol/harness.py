@@ -1,12 +1,21 @@
 """The session harness: a real adapter over stdio, a real debugpy, and a program."""
+import contextlib
 import os
+import queue
+import subprocess
 import sys
+import threading
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+BOUND = 60  # seconds: on hanging, not on speed
 sys.path[:0] = [str(ROOT / "adapter"), str(Path(__file__).resolve().parent)]
 
 from dvm_adapter.client import Client, RequestFailed  # noqa: E402
@@ -24,6 +33,24 @@ def line_of(path: Path | str, text: str) -> int:
         if text in line:
             return number
     raise ValueError(f"{text!r} is not in {path}")
+
+
+def family(mark: str) -> list[psutil.Process]:
+    """All live processes of one trial: they inherit its mark in the environment."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("DVM_KILL_TEST") == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def gone(mark: str) -> None:
+    """Waits until nothing of that trial is left."""
+    end = time.monotonic() + BOUND
+    while left := family(mark):
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
 
 
 class Session(Client):
@@ -59,3 +86,47 @@ class Session(Client):
     def run_out(self) -> None:
         """Waits for the program's end."""
         self.event("terminated")
+
+
+class Terminal:
+    """One `dvm debug` with pipes; what it prints is collected by threads."""
+
+    def __init__(self, *arguments: Any, cwd: Path = PROGRAMS, silent: bool = False) -> None:
+        self.mark = uuid.uuid4().hex
+        self.process = subprocess.Popen([sys.executable, "-m", "dvm_core.cli", "debug", *map(str, arguments)], cwd=cwd, text=True,
+                                        encoding="utf-8", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        env={**environment(), "DVM_KILL_TEST": self.mark, "PYTHONIOENCODING": "utf-8"})
+        self.lines: list[str] = []
+        self._coming: queue.Queue[str | None] = queue.Queue()
+        if silent:
+            self.process.stdout.close()
+            self._coming.put(None)
+        else:
+            threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout:
+            self._coming.put(line.rstrip("\n"))
+        self._coming.put(None)
+
+    def type(self, *commands: str) -> None:
+        self.process.stdin.write("".join(command + "\n" for command in commands))
+        self.process.stdin.flush()
+
+    def until(self, text: str) -> str:
+        """Reads up to a line with the text."""
+        while True:
+            line = self._coming.get(timeout=BOUND)
+            assert line is not None, (text, self.lines)
+            self.lines.append(line)
+            if text in line:
+                return line
+
+    def end(self) -> int:
+        """Its exit code, once it has ended and nothing it started is left."""
+        self.process.stdin.close()
+        code = self.process.wait(BOUND)
+        while (line := self._coming.get(timeout=BOUND)) is not None:
+            self.lines.append(line)
+        gone(self.mark)
+        return code

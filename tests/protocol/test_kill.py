@@ -1,6 +1,5 @@
 """Whoever is killed, whenever: nothing is left running and nobody waits for ever."""
 import asyncio
-import contextlib
 import os
 import random
 import signal
@@ -12,7 +11,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from dvm_adapter import lifecycle
-from harness import PROGRAMS, RequestFailed, environment, line_of
+from harness import PROGRAMS, RequestFailed, environment, family, line_of
 
 FAKE = PROGRAMS / "fake_debuggee.py"
 
@@ -35,16 +34,6 @@ except TimeoutError:
     pass
 client.close()
 """
-
-
-def family(mark):
-    """All live processes of one trial: they inherit its mark in the environment."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.environ().get("DVM_KILL_TEST") == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
 
 
 def role(process):
