@@ -36,7 +36,7 @@ def classify(old: Source, new: Source, is_main: bool = True) -> list[Edit]:
     for key, before in old.definitions.items():
         gone = key not in new.definitions and not before.in_function
         if gone and (before.owner is None or before.owner.key in new.definitions):
-            edits.append(Edit("removed", key, before.first_line))
+            edits.append(Edit("defined again" if _last_of_several(before) else "removed", key, before.first_line))
     return edits
 
 
@@ -216,7 +216,14 @@ def _kind(definition: Definition) -> str:
     return ("asynchronous " if asynchronous else "") + ("generator" if yields else "function")
 
 
+def _last_of_several(definition: Definition) -> bool:
+    """Whether it has taken the name from an earlier definition, which no decorator (`@rate.setter`) joins it with."""
+    return "#" in definition.key.rpartition(".")[2] and not any(isinstance(d, (ast.Attribute, ast.Call)) for d in definition.decorators)
+
+
 def _added(new: Definition, old: Source) -> Edit:
+    if _last_of_several(new):
+        return Edit("defined again", new.key, new.first_line)
     if new.owner is None and toplevel.assigned_anywhere(new.key, old):
         return Edit("function kind", new.key, new.first_line, "value", _kind(new))
     kind = "new class" if new.is_class else "new function"

@@ -19,6 +19,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "annotation": (NOTE, "annotations of `{key}` changed; nothing that runs depends on them"),
     "signature": (REFUSE, "line {line}: parameters of `{key}` changed from ({old}) to ({new}); "
                           "running code passes the old ones: needs restart"),
+    "defined again": (REFUSE, "line {line}: `{key}` defines a name that the text has more than once, before or now; "
+                              "the one that runs would be another: needs restart"),
     "computed default": (REFUSE, "line {line}: the default `{new}` of `{key}` is computed when the function is defined: needs restart"),
     "decorator": (REFUSE, "line {line}: decorators of `{key}` changed; they ran when it was defined: needs restart"),
     "function kind": (REFUSE, "line {line}: `{key}` was a {old} and became a {new}; its callers do not expect that: needs restart"),

@@ -82,6 +82,8 @@ class Reloader:
                 job = self._jobs.pop(0)
             try:
                 answer = self._undo(job) if job.undo else self._reload(job)
+            except RecursionError:
+                answer = Report(report.REFUSED, job.path, 0, ["an expression of the file is nested too deeply to be compared"])
             except Exception as error:  # a fault of ours must not leave a save unanswered
                 answer = Report(report.REFUSED, job.path, 0, [f"the reload itself failed: {report.failure(error, __file__)}"])
             self.last = answer
