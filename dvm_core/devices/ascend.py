@@ -75,7 +75,7 @@ class Ascend:
         """As _core.add_device wants it. Results are written last, all or none."""
         plan = _plan(inputs, instructions, read)
         if os.getpid() != self.pid:
-            raise DeviceError(f"ascend:{self.number} was opened before this process was forked: a child must be started anew (spawn)")
+            raise DeviceError(f"ascend:{self.number} {_FORKED}")
         with self.lock, self._others_context():
             if self.broken:
                 raise DeviceError(
@@ -245,6 +245,9 @@ def _plan(inputs: int, instructions: list[Any], read: dict[int, Any]) -> list[tu
     last: dict[int, int] = {}
     for number, item in enumerate(instructions):
         last |= dict.fromkeys((inputs + item.index, *(operand for operand in item.operands if operand >= 0)), number)
+    dead: list[list[int]] = [[] for _ in instructions]
+    for value, number in last.items():
+        dead[number].append(value)
     for number, item in enumerate(instructions):
         local = inputs + item.index
         d = describe_instruction(item, types)
@@ -252,17 +255,21 @@ def _plan(inputs: int, instructions: list[Any], read: dict[int, Any]) -> list[tu
         if isinstance(template, NoTemplate):
             raise _unsupported(item, d, template.reason)
         types[local] = (item.dtype, item.shape)
-        plan.append((local, item, d, template, [value for value, at in last.items() if at == number]))
+        plan.append((local, item, d, template, dead[number]))
     return plan
 
 
 # ---- the process ---------------------------------------------------------------------------------------------------------------------
 
 
+_FORKED = "was opened before this process was forked: a child must be started anew (spawn)"
+
+
 class _Process:
     """acl.init of this process, once."""
 
     def __init__(self) -> None:
+        self.pid = os.getpid()
         acl = pyacl.load()
         self.calls = pyacl.Calls(acl)
         self.libraries = aclnn.Libraries(acl)
@@ -282,6 +289,8 @@ def _process() -> _Process:
     if _State.process is None:
         _State.process = _Process()
         atexit.register(shut_down)
+    if _State.process.pid != os.getpid():
+        raise DeviceError(f"CANN {_FORKED}")
     return _State.process
 
 
@@ -296,8 +305,10 @@ def number_of(name: str) -> int:
 def open_device(name: str) -> None:
     """Makes `ascend:N` a device of launches. Raises DeviceError, and then nothing has changed."""
     number = number_of(name)
+    if _State.process is not None:
+        _process()  # what a parent opened is refused, and stays as it is
     device = _State.devices.get(number)
-    if device is not None and (device.broken or device.pid != os.getpid()):
+    if device is not None and device.broken:
         device.close()
         del _State.devices[number]
         device = None
@@ -315,5 +326,5 @@ def shut_down() -> None:
         _State.devices.popitem()[1].close()
     process, _State.process = _State.process, None
     atexit.unregister(shut_down)
-    if process is not None and process.ours:
+    if process is not None and process.ours and process.pid == os.getpid():
         process.calls.attempt("finalize")

@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import inspect
 import re
 import types
+from collections.abc import Iterable
 from typing import Any
 
 _PURE = frozenset("abs all any bool dict divmod enumerate float frozenset getattr hasattr int isinstance issubclass len list max min pow "
@@ -20,7 +22,8 @@ _KNOWN = ("mindspore", "numpy", "math", "dvm_core", "dvm", "operator", "functool
 # Of the framework's and Python's own classes.
 _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.GetSetDescriptorType,
                 types.MemberDescriptorType, types.MethodWrapperType)
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, list, dict, frozenset, slice, range)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), slice, range)
+_HOLD = (tuple, list, dict, frozenset)
 
 
 def why_not(function: types.FunctionType, args: tuple, kwargs: dict) -> str:
@@ -28,6 +31,7 @@ def why_not(function: types.FunctionType, args: tuple, kwargs: dict) -> str:
     search = _Search()
     for value in (*args, *kwargs.values()):
         search.value(value, "an argument")
+    search.fresh(function)
     search.function(function)
     return search.run()
 
@@ -47,8 +51,9 @@ class _Search:
                 for name in sorted(self.names | {"construct", "__call__"}):
                     self.value(inspect.getattr_static(type(found), name, None), name)
                     self.value(getattr(found, "__dict__", {}).get(name), name)
-                for child in getattr(found, "_cells", {}).values():
-                    self.value(child, "a cell")
+                self.each(getattr(found, "_cells", {}).values(), "a cell")
+                if any(held for name, held in getattr(found, "__dict__", {}).items() if "hook" in name and isinstance(held, dict)):
+                    self.stop(f"it uses a {type(found).__name__} with hooks")
         return self.why
 
     def stop(self, why: str) -> None:
@@ -64,15 +69,20 @@ class _Search:
     def value(self, value: Any, label: str) -> None:
         if isinstance(value, (*_PLAIN, *_DESCRIPTORS)) or not self.fresh(value):
             return
-        value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value
         if isinstance(value, (staticmethod, classmethod)):
             value = value.__func__
-        if isinstance(value, types.ModuleType):
+        if isinstance(value, _HOLD):
+            self.each((*value, *value.values()) if isinstance(value, dict) else value, label)
+        elif isinstance(value, functools.partial):
+            self.each((value.func, value.args, value.keywords), label)
+        elif isinstance(value, types.ModuleType):
             if not _known(value.__name__):
                 self.stop(f"it uses the module {value.__name__}")
         elif isinstance(value, types.FunctionType):
-            if not _known(value.__module__):
+            if not _known(value.__globals__.get("__name__", "")):  # of a wrapper, __module__ is that of the wrapped
                 self.function(value)
+            elif hasattr(value, "__wrapped__"):
+                self.value(value.__wrapped__, label)
         elif isinstance(value, types.MethodType):
             self.value(value.__func__, label)
             self.value(value.__self__, label)
@@ -88,9 +98,12 @@ class _Search:
         elif not isinstance(value, types.BuiltinFunctionType) or not _known(value.__module__ or ""):
             self.stop(f"it uses {label}, a {type(value).__name__}, which may remember something")
 
+    def each(self, values: Iterable[Any], label: str) -> None:
+        for value in values:
+            self.value(value, label)
+
     def function(self, function: types.FunctionType) -> None:
-        if not self.fresh(function.__code__):
-            return
+        self.each((function.__defaults__, function.__kwdefaults__), "a default")
         for label, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
                 self.value(cell.cell_contents, label)

@@ -25,7 +25,7 @@ class _Native(threading.local):
 
 
 _native = _Native()
-_checked: dict[Any, str] = {}  # code -> why it is not made again
+_failed: dict[Any, str] = {}  # code -> what came of the framework's own call
 
 
 def watch(info: Any, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,10 +65,8 @@ def why_not(info: Any, seen: observed.Observed, args: tuple, kwargs: dict) -> st
         return "a gradient is taken of it, and that would be another"
     if seen.untraceable:
         return f"{seen.untraceable}, and doing that twice is not the same"
-    code = info.function.__code__
-    if code not in _checked:
-        _checked[code] = repeatable.why_not(info.function, args, kwargs)
-    return _checked[code]
+    # Looked at anew for every sample: what a call reaches depends on its arguments, closure and globals, too.
+    return _failed.get(info.function.__code__) or repeatable.why_not(info.function, args, kwargs)
 
 
 def _arrays(args: tuple, kwargs: dict) -> bool:
@@ -85,7 +83,7 @@ def _made_natively(info: Any, seen: observed.Observed, args: tuple, kwargs: dict
         info.function(*args, **kwargs)
         synchronize()
     except Exception as error:  # the captured call is the program's
-        _checked[info.function.__code__] = f"the framework's own call failed ({type(error).__name__})"
+        _failed[info.function.__code__] = f"the framework's own call failed ({type(error).__name__})"
         return
     finally:
         _native.inside = False

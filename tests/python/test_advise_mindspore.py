@@ -1,6 +1,7 @@
 """`dvm run --advise` over MindSpore: comparisons leave no trace, and what could not be compared says why."""
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 pytest.importorskip("mindspore")
 from mindspore import Parameter, Tensor, nn, ops  # noqa: E402
 
-from dvm_core.frontends import repeatable  # noqa: E402
+import dvm_core as dvm  # noqa: E402
+from dvm_core.frontends import repeatable, sampling  # noqa: E402
+from dvm_core.frontends.observed import Observed  # noqa: E402
 
 SCRIPT = Path(__file__).parent / "advise_mindspore_script.py"
 
@@ -105,12 +108,38 @@ def nested(x):
     return [print(i) for i in range(3)]
 
 
+def counted(function):
+    @functools.wraps(function)
+    def wrapper(x):
+        TABLE["a"] = 2.0
+        return function(x)
+    return wrapper
+
+
+@counted
+@dvm.jit
+def wrapped_twice(x):
+    return x * 2.0
+
+
+HOOKED, PARTIAL = Plain(), functools.partial(PLAIN)
+HOOKED.register_forward_hook(lambda cell, given, made: None)
+
+
 @pytest.mark.parametrize("function, why", [
     (lambda x: ops.exp(x) * WEIGHT + TABLE["a"], ""),
     (lambda x: sum(ops.tanh(x) for _ in range(3)), ""),
     (lambda x: PLAIN(x), ""),
     (outer(3.0), ""),
     (outer(REMEMBERS), "Remembers"),
+    (outer([3.0, (2.0, {"a": 1.0})]), ""),
+    (outer([3.0, (2.0, {"a": REMEMBERS})]), "Remembers"),
+    (lambda x, f=REMEMBERS: f(x), "Remembers"),
+    (lambda x, f=PARTIAL: f(x), ""),
+    (outer(functools.partial(nested)), "print"),
+    (outer((outer(1.0), outer(REMEMBERS))), "Remembers"),
+    (outer(wrapped_twice), "writes items"),
+    (lambda x: HOOKED(x), "with hooks"),
     (lambda x: COUNTING(x), "sets the attribute count"),
     (lambda x: NOISY(x), "Dropout"),
     (lambda x: REMEMBERS(x), "a Remembers, which may remember"),
@@ -128,3 +157,20 @@ def nested(x):
 def test_doubt_is_no(function, why):
     found = repeatable.why_not(function, (Tensor(np.ones(3, np.float32)),), {})
     assert (why in found) if why else found == "", found
+
+
+def test_each_call_is_looked_at_by_what_it_is_given():
+    class Info:
+        def __init__(self, function):
+            self.function = function
+
+    x = Tensor(np.ones(3, np.float32))
+    plain, stateful = Info(outer(3.0)), Info(outer(REMEMBERS))  # one code
+    applied = Info(lambda cell, x: cell(x))
+    assert sampling.why_not(plain, Observed(), (x,), {}) == ""
+    assert "Remembers" in sampling.why_not(stateful, Observed(), (x,), {})
+    assert sampling.why_not(plain, Observed(), (x,), {}) == ""
+    assert sampling.why_not(applied, Observed(), (PLAIN, x), {}) == ""
+    assert "Dropout" in sampling.why_not(applied, Observed(), (NOISY, x), {})
+    assert "Remembers" in sampling.why_not(applied, Observed(), (), {"cell": [REMEMBERS], "x": x})
+    assert sampling.why_not(applied, Observed(), (PLAIN, x), {}) == ""
