@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..errors import convert
+from ..errors import convert, native
 from . import array_record, array_trace, capture, reloadable
 from .array import Array
 
@@ -74,5 +74,6 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
     result = reloadable.call(info.name, inputs, attempt)
     for number in info.donate:
         if number < len(args) and isinstance(args[number], Array):
-            _core.give_away(args[number])
+            with native(_core.user_place()):
+                _core.give_away(args[number])
     return result

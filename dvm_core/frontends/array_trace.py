@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from .. import _core
+from ..errors import native
 from . import guards, observed, reloadable
 from .array import Array
 from .draws import Draws
@@ -24,7 +25,8 @@ class Trace:
     def __init__(self, info: Any, args: tuple, read: list[guards.Guard]) -> None:
         self.info, self.args, self.read = info, args, read
         self.draws = Draws(read)
-        aliases = {id(a): _core.array_alias(a) for a in args if isinstance(a, Array)}
+        with native(_core.user_place()):  # computes what is pending, and another thread may have given it away
+            aliases = {id(a): _core.array_alias(a) for a in args if isinstance(a, Array)}
         self.arguments = tuple(aliases.get(id(a), a) for a in args)
 
     def end(self, active: Any, result: Any) -> Any:

@@ -47,7 +47,7 @@ void Tensor::give_away() {
   given = true;
 }
 
-Recording::Recording(Tensor* const* operands, size_t count) : held_(current_recorder()), operands_(operands), count_(count) {
+Recording::Recording(Tensor* const* operands, size_t count) : made_(new_array()), held_(current_recorder()), operands_(operands), count_(count) {
   for (;;) {
     for (size_t i = 0; i < count; ++i)
       if (operands[i]) settle(recorder(), *operands[i]);
@@ -72,15 +72,14 @@ nb::object Recording::done(bool shape_given, RecordSample& sample) {
   Recorder& r = recorder();
   const int64_t id = r.graph.record(shape_given);
   recorded_ = true;
-  nb::object made = new_array();
-  Tensor& t = *nb::inst_ptr<Tensor>(made);
+  Tensor& t = *nb::inst_ptr<Tensor>(made_);
   const Instr& instr = r.graph.node(id).instr;
   t.dtype = instr.dtype;
   t.shape = instr.shape;
   t.recorder = held_;
   r.wait(t, id);
   sample.done(*r.graph.times);
-  return made;
+  return std::move(made_);
 }
 
 void add_arrays(DeviceMove& move) {

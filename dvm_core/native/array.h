@@ -74,6 +74,9 @@ class Recording {
   nb::object done(bool shape_given, RecordSample& sample);
 
  private:
+  // Before the graph is touched: it may collect garbage, and the last array that waits for this recorder may go with it, which begins the
+  // graph again.
+  nb::object made_;
   nb::object held_;
   Tensor* const* const operands_;
   const size_t count_;

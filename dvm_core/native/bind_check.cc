@@ -100,9 +100,10 @@ nb::dict events_of(const AreaCode& area, const std::vector<UbUse>& uses) {
   return d;
 }
 
-// All that is known of one area. What a plain move or the cpu's code has not is empty.
+// All that is known of one area. What a plain move has not is empty; the cpu's code, whose values lie in its caches, has no UB at all.
 nb::dict area_check(const AreaCode& area, const AreaInfo& info) {
-  const std::vector<UbUse> uses = uses_in_force(area);
+  const bool has_ub = area.profile != nullptr;
+  const std::vector<UbUse> uses = has_ub ? uses_in_force(area) : std::vector<UbUse>();
   nb::dict d;
   d["kind"] = info.kind;
   d["instructions"] = from_ints(info.instrs);
@@ -115,16 +116,21 @@ nb::dict area_check(const AreaCode& area, const AreaInfo& info) {
   d["uses"] = uses_of(area, uses);
   d["events"] = events_of(area, uses);
   nb::list buffers;
-  for (const UbBuffer& b : area.buffers) buffers.append(buffer_of(&area.slots, b));
-  d["buffers"] = buffers;
-  const int at = fullest(area);
-  d["fullest"] = at;
-  d["held"] = from_ints(live_at(area, at));
-  d["races"] = races_of(area, uses);
   nb::list overwrites, aliases, unstored;
-  for (const Overwrite& o : find_overwrites(area, uses)) overwrites.append(nb::make_tuple(o.made, o.over, o.reader, range_of(o.bytes)));
-  for (const Alias& a : find_aliases(uses)) aliases.append(nb::make_tuple(a.use, range_of(a.bytes)));
-  for (const int s : find_unstored(area)) unstored.append(area.slots[static_cast<size_t>(s)].value);
+  std::vector<int> held;
+  int at = 0;
+  if (has_ub) {
+    for (const UbBuffer& b : area.buffers) buffers.append(buffer_of(&area.slots, b));
+    at = fullest(area);
+    held = live_at(area, at);
+    for (const Overwrite& o : find_overwrites(area, uses)) overwrites.append(nb::make_tuple(o.made, o.over, o.reader, range_of(o.bytes)));
+    for (const Alias& a : find_aliases(uses)) aliases.append(nb::make_tuple(a.use, range_of(a.bytes)));
+    for (const int s : find_unstored(area)) unstored.append(area.slots[static_cast<size_t>(s)].value);
+  }
+  d["buffers"] = buffers;
+  d["fullest"] = at;
+  d["held"] = from_ints(held);
+  d["races"] = races_of(area, uses);
   d["overwrites"] = overwrites;
   d["aliases"] = aliases;
   d["unstored"] = unstored;

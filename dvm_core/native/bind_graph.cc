@@ -95,6 +95,12 @@ class Flight {
   const bool mine_;
 };
 
+// With its type: an interruption says nothing else, and a KeyError only its key.
+std::string text_of(const nb::python_error& error) {
+  const std::string type = nb::cast<std::string>(nb::borrow(error.type()).attr("__name__")), said = nb::cast<std::string>(nb::str(error.value()));
+  return type + ": " + (said.empty() ? "the call was interrupted" : said);
+}
+
 }  // namespace
 
 std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs) {
@@ -121,7 +127,7 @@ std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, 
     throw;
   } catch (nb::python_error& error) {
     // A stop handler's, or that of a device reached through Python.
-    g.failed(first, UserError(nb::cast<std::string>(nb::str(error.value()))));
+    g.failed(first, UserError(text_of(error)));
     throw;
   }
   g.finish(f);

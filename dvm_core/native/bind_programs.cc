@@ -87,9 +87,14 @@ nb::bytes words_of(Program& p, int64_t area) {
 // Rows of float64: instruction, then the figures of `kMeasured` in that order.
 constexpr const char* kMeasured[] = {"instruction", "count", "zero", "nan", "pos_inf", "neg_inf", "min", "max", "mean", "std", "abs_mean"};
 
+std::vector<Measured> measured_of(Launch& l) {
+  nb::gil_scoped_release unlocked;  // a run_until on another thread may hold the launch
+  return l.measured();
+}
+
 nb::bytes launch_measured(Launch& l) {
   std::vector<double> rows;
-  for (const Measured& m : l.measured()) {
+  for (const Measured& m : measured_of(l)) {
     const Stats& s = m.stats;
     const double none = std::nan("");
     const auto of_finite = [&](double value) { return s.finite ? value : none; };

@@ -235,7 +235,7 @@ void do_convolution(Core& c, const uint64_t* w) {
   constexpr auto kMultiply = std::to_array({multiply_packed, multiply_planes, multiply_plain});
   const Convolution& v = c.run.area.convolutions[operand_a(w[1])];
   const int item = item_size(v.dtype);
-  const int64_t ldc = head_dst(*w) & kGlobal ? c.run.area.space.cols : c.cols;
+  const int64_t ldc = is_global(head_dst(*w)) ? c.run.area.space.cols : c.cols;
   auto* dst = static_cast<uint8_t*>(c.pointer(head_dst(*w)));
   const uint8_t *a = data_of(c.run, v.a), *b = data_of(c.run, v.b);
   for (int64_t r = c.row; r < c.row + c.rows;) {

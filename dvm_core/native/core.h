@@ -29,7 +29,7 @@ struct Core {
   bool first_of_block = false;
   bool whole = false;        // the tile has all its columns, whatever a mask hides
 
-  void* pointer(uint32_t operand) const { return operand & kGlobal ? at[operand & (kGlobal - 1)] : ub + int64_t(operand) * kUbUnit; }
+  void* pointer(uint32_t operand) const { return is_global(operand) ? at[operand & (kGlobal - 1)] : ub + int64_t(operand) * kUbUnit; }
   int64_t count(Span s) const { return s == Span::kFull ? full : s == Span::kRow ? rows : s == Span::kCols ? cols : 1; }
 };
 

@@ -8,7 +8,7 @@ Coverage::Coverage(const AreaCode& area, const ProgramCode& code, void* const* b
   std::vector<bool> whole(area.slots.size(), false);
   for (const Join& j : area.joins) whole[static_cast<size_t>(j.result)] = true;
   for (const uint64_t* w = area.code; *w; w += head_len(*w))
-    if ((head_dst(*w) & kGlobal) && head_id(*w) != Tile::kStore && head_id(*w) != Tile::kStoreView) whole[head_dst(*w) & (kGlobal - 1)] = true;
+    if (is_global(head_dst(*w)) && head_id(*w) != Tile::kStore && head_id(*w) != Tile::kStoreView) whole[head_dst(*w) & (kGlobal - 1)] = true;
   for (size_t s = 0; s < area.slots.size(); ++s) {
     const GlobalSlot& slot = area.slots[s];
     if (!slot.written || whole[s]) continue;

@@ -24,10 +24,10 @@ struct Room {
   std::atomic<int64_t> used{0}, peak{0};
 };
 Room& room_of(const Profile& device) {
-  static Room* rooms = new Room[static_cast<size_t>(profile_count())];
-  int i = profile_count() - 1;
+  static Room* rooms = new Room[static_cast<size_t>(kFixedProfiles)];
+  int i = kFixedProfiles - 1;
   while (i > 0 && &device != &profile_at(i)) --i;
-  return rooms[i];  // the host's for whatever has no memory of its own here
+  return rooms[i];  // the host's for whatever has no memory of its own here: devices added at run time too
 }
 
 int64_t limit_of(const Profile& device) {

@@ -42,7 +42,7 @@ const char* comparison(Tile id) {
 std::string operand_text(uint32_t operand) {
   char text[32];
   if ((operand & kVectors) == kVectors) std::snprintf(text, sizeof text, "v%u", operand & ~kVectors);
-  else if (operand & kGlobal) std::snprintf(text, sizeof text, "g%u", operand & (kGlobal - 1));
+  else if (is_global(operand)) std::snprintf(text, sizeof text, "g%u", operand & (kGlobal - 1));
   else std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(operand) * kUbUnit);
   return text;
 }

@@ -217,7 +217,7 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
   }
   plan.geometry = geometry_;
   plan.step = step;
-  f.small = small();
+  f.small = small() && !current_profile().elsewhere;  // which wants the GIL while it holds the launch
   f.launch = std::make_shared<Launch>(std::move(plan), std::move(stop));
   for (const int32_t id : pending_) nodes_[static_cast<size_t>(id)].pending = -1;
   reset();

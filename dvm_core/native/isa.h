@@ -162,6 +162,7 @@ constexpr int sync_event(uint64_t word, Sync field, Pipe other) {
 inline constexpr uint32_t kGlobal = 1u << 25;      // operand is a slot number
 inline constexpr uint32_t kVectors = kGlobal | 1u << 24;  // operand is v0, v1 ... of a strip
 inline constexpr uint32_t kOperandMask = (1u << 26) - 1;
+constexpr bool is_global(uint32_t operand) { return (operand & kVectors) == kGlobal; }
 inline constexpr int64_t kUbUnit = 16;             // bytes an operand's UB address counts in
 
 struct Head {

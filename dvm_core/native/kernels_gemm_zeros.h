@@ -61,7 +61,7 @@ struct ZeroEnds {
     return first >= kRun && right->all(k) ? first : 0;
   }
 
-  // Rows in the scratch, from step `from` on.
+  // Rows in the scratch, from step `from` on: what lies before it there is not theirs, so parts begin behind it however few the zeros are.
   void find(const float* a, int64_t rows, int64_t from, int64_t k, Right* right) {
     if (k < kFewestSteps) return;
     int64_t found = 0;
@@ -77,7 +77,7 @@ struct ZeroEnds {
       back[r] = uint16_t(first < k ? k - last : k);
       found += first < k ? k - (last - first) : k;
     }
-    any = found * kWorthShare >= rows * k && right->all(k);
+    any = (from > 0 || found * kWorthShare >= rows * k) && right->all(k);
   }
 
   // The steps that rows [r, r + some) need.

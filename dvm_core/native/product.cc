@@ -147,7 +147,7 @@ void prepare_product(const Run& run, const Product& p) {
 void do_matmul(Core& c, const uint64_t* w) {
   const Product& p = c.run.area.products[operand_a(w[1])];
   const int item = item_size(p.from);
-  const bool in_memory = head_dst(*w) & kGlobal, chained = p.chained();
+  const bool in_memory = is_global(head_dst(*w)), chained = p.chained();
   const int64_t col = chained ? 0 : c.col, cols = chained ? p.n : c.cols;
   const int64_t dst_row = chained ? p.n : in_memory ? c.run.area.space.cols : c.cols;
   const int64_t a_row = chained ? c.cols : p.a.row, a_col = chained ? 1 : p.a.col;

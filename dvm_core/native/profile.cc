@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kKiB = 1024, kGiB = kKiB * kKiB * kKiB;
 
 // UB, reserve and cores as published for Ascend 910B (c220) and 950 (c310). Copies: a PCIe 4.0 x16 link, rounded.
-constexpr Profile kProfiles[] = {
+constexpr Profile kProfiles[kFixedProfiles] = {
     {"cpu", "CPU", false, false, 0, 0, 0, 0, 0, 0, 0, 0},
     {"npu-sim:910b", "AscendC220", true, false, 192 * kKiB, 512, 48, 24, 4096, 64 * kGiB, 10, 20'000},
     {"npu-sim:950", "AscendC310", true, false, 256 * kKiB, 256, 64, 32, 4096, 128 * kGiB, 10, 20'000},
@@ -64,13 +64,12 @@ const Profile& current_profile() { return *current.load(std::memory_order_relaxe
 void use_profile(const Profile& profile) { current.store(&profile); }
 int profile_count() {
   std::lock_guard lock(added().mutex);
-  return static_cast<int>(std::size(kProfiles) + added().devices.size());
+  return kFixedProfiles + static_cast<int>(added().devices.size());
 }
 const Profile& profile_at(int index) {
-  constexpr int kFixed = static_cast<int>(std::size(kProfiles));
-  if (index < kFixed) return kProfiles[index];
+  if (index < kFixedProfiles) return kProfiles[index];
   std::lock_guard lock(added().mutex);
-  return added().devices[static_cast<size_t>(index - kFixed)].profile;
+  return added().devices[static_cast<size_t>(index - kFixedProfiles)].profile;
 }
 
 const Profile& find_profile(const std::string& name) {

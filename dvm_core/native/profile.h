@@ -41,7 +41,8 @@ const Profile& find_profile(const std::string& name);
 void use_profile(const Profile& profile);
 // A device that `run` runs instructions on. Throws UserError if there is one of that name.
 void add_profile(const std::string& name, const std::string& arch, Elsewhere run);
-// The cpu's first.
+// The cpu's first, then the simulated ones, then what was added.
+inline constexpr int kFixedProfiles = 5;
 int profile_count();
 const Profile& profile_at(int index);
 

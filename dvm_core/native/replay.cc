@@ -67,6 +67,7 @@ bool Replay::begin() {
     tell_own();
     program_.reset();
     segment_.reset();
+    short_ = false;
   }
   if (!program_) program_ = find_program(key_);
   if (!program_ || program_->hooked()) return false;
@@ -158,6 +159,7 @@ void Replay::run(void* const* addresses, std::shared_ptr<Storage>* given, std::s
 }
 
 void Replay::run_short(void* const* addresses, std::shared_ptr<Storage>* results) {
+  if (!segment_) return run(addresses, nullptr, results, 1);  // evicted since
   if (const int stands_for = sampling_.next()) {
     tell_own();
     return run(addresses, nullptr, results, stands_for);

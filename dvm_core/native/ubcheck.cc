@@ -8,7 +8,7 @@ namespace {
 bool holds(const UbUse::Range& r) { return r.to > r.from; }
 
 void move_to(UbUse::Range* range, uint32_t operand) {
-  if (!holds(*range) || (operand & kGlobal)) return;
+  if (!holds(*range) || (operand & kGlobal)) return;  // neither a slot nor a vector lies in the UB
   const int64_t size = range->to - range->from;
   range->from = static_cast<int64_t>(operand) * kUbUnit;
   range->to = range->from + size;
@@ -110,7 +110,7 @@ std::vector<int> find_unstored(const AreaCode& area) {
   if (area.move >= 0) return {};
   std::vector<bool> stored(area.slots.size(), false);
   for (const uint64_t* w = area.code; *w; w += head_len(*w))
-    if (head_dst(*w) & kGlobal) stored[head_dst(*w) & (kGlobal - 1)] = true;
+    if (is_global(head_dst(*w))) stored[head_dst(*w) & (kGlobal - 1)] = true;
   for (const Join& j : area.joins) stored[static_cast<size_t>(j.result)] = true;
   std::vector<int> found;
   for (size_t s = 0; s < area.slots.size(); ++s)

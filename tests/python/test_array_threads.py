@@ -154,3 +154,16 @@ def test_memory_given_away_by_another_thread_is_not_written_under_a_replay():
         assert in_threads(2, body) == []
         with pytest.raises(dvm.Error, match="given away"):
             x.numpy()
+
+
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize("donate", [(), (0,)])
+def test_a_call_with_an_array_that_was_given_away_is_told_whether_it_is_traced_or_replayed(used, donate):
+    takes = dvm.jit(lambda x: x * 0, mode="graph", donate=(0,))
+    reads = dvm.jit(lambda x: x * 2, mode="graph", donate=donate)
+    if used:
+        reads(dvm.tensor(X) * 1)
+    x = dvm.tensor(X) * 1
+    takes(x)
+    with pytest.raises(dvm.Error, match="given away"):
+        reads(x)

@@ -368,3 +368,14 @@ def test_the_command(tmp_path):
                             ([f"{script}:nothing"], "has no 'nothing'")):
         failed = command(*arguments)
         assert failed.returncode == 1 and text in failed.stderr, (arguments, failed.stderr)
+
+
+def test_code_of_the_cpu_with_strips_has_no_ub():
+    x = arange(40, 70) / 64
+    dvm.tensor(x).softmax(-1).numpy()
+    ((dvm.tensor(x) * 2 + 1).exp() * dvm.tensor(x)).numpy()
+    for program in _core.programs()[-2:]:
+        for area in _core.check(program.id)["areas"]:
+            assert area["device"] == "cpu" and area["tiles"] > 0
+            for key in ("uses", "buffers", "held", "races", "events", "overwrites", "aliases", "unstored", "limit"):
+                assert not area[key], (key, area)

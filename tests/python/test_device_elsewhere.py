@@ -1,4 +1,7 @@
 """A device of somebody else's: launches call it, and hooks, stops and failures are what they are on any device."""
+import threading
+import time
+
 import numpy as np
 import pytest
 from core_kit import Recorder, arange, stop_handler
@@ -19,6 +22,8 @@ def compute(inputs, instructions, read, made):
     CALLS.append(([i.index for i in instructions], sorted(read), sorted(made)))
     if FAILS:
         raise FAILS.pop()
+    if SLOW:
+        time.sleep(SLOW[0])
     values = {v: np.asarray(array) for v, (array, _) in read.items()}
     for i in instructions:
         a = [values[v] for v in i.operands if v >= 0]
@@ -27,7 +32,7 @@ def compute(inputs, instructions, read, made):
         array[...] = values[v]
 
 
-FAILS = []
+FAILS, SLOW = [], []
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +46,7 @@ def on_it(elsewhere):
     _core.set_device(elsewhere)
     CALLS.clear()
     FAILS.clear()
+    SLOW.clear()
     yield
     _core.clear_hooks()
     _core.set_check(0)
@@ -168,3 +174,44 @@ def test_a_name_is_given_once():
     for name in ("elsewhere:0", "cpu"):
         with pytest.raises(_core.Error, match="already"):
             _core.add_device(name, "x", compute)
+
+
+def test_a_device_added_late_has_no_memory_of_its_own():
+    _core.device_memory("npu-sim:910b")  # rooms are there
+    for n in range(1, 40):
+        _core.add_device(f"elsewhere:{n}", "Elsewhere", compute)
+        assert _core.device_memory(f"elsewhere:{n}") == _core.device_memory("elsewhere:0")
+    assert _core.device_memory("elsewhere:39")["used"] == 0
+
+
+def test_what_was_measured_is_read_while_another_thread_runs_the_launch_on():
+    """run_until holds the launch and wants the GIL for the device's call; who asks for figures must not hold it meanwhile."""
+    x = arange(3, 20)
+    _, launch = softmax(x)
+    measured = []
+
+    def look(stopped, instruction, reason, hooks):
+        thread = threading.Thread(target=stopped.run_until, args=(4,))
+        thread.start()
+        while len(CALLS) < 2:  # the device computes, and lets others run at every instruction
+            time.sleep(0.0005)
+        measured.append(stopped.measured())
+        thread.join()
+
+    _core.set_hook(launch.program.id, 2, _core.HOOK_STOP, 1)
+    _core.set_hook(launch.program.id, 1, _core.HOOK_STATS, 7)
+    CALLS.clear()
+    SLOW.append(0.05)
+    with stop_handler(look):
+        softmax(x)
+    assert len(measured) == 1 and len(np.frombuffer(measured[0])) > 0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("no luck")])
+def test_a_value_lost_with_an_interruption_says_so(error):
+    t = dvm.tensor(arange(2, 3)) + 1.0
+    FAILS.append(error)
+    with pytest.raises(type(error)):
+        np.asarray(t)
+    with pytest.raises(dvm.Error, match=f"{type(error).__name__}: {str(error) or 'the call was interrupted'}"):
+        np.asarray(t)

@@ -232,3 +232,21 @@ def test_generic_matrix_product(dtype):
                 strides = [s // item for s in (*a.strides, *b.strides)]
                 call(level, "gemm_generic", 0, dtype, c, a, b, m, n, k, *strides, n + 1)
                 assert np.array_equal(c[:, :n], a @ b) and np.all(c[:, n] == 9)
+
+
+@pytest.mark.parametrize("k", [512, 530])
+@pytest.mark.parametrize("zeros", [16, 20, 31])
+@pytest.mark.parametrize("spoilt", [None, np.nan, np.inf])
+def test_gemm_of_a_turned_left_side_that_begins_with_a_few_zeros(zeros, k, spoilt):
+    for level in LEVELS:
+        for m, n in ((16, 40), (30, 33), (170, 16)):
+            a, b = matrix(m, k), matrix(k, n, seed=2)
+            a[:, :zeros] = 0
+            if spoilt is not None:
+                b[3, 5] = spoilt
+            with np.errstate(invalid="ignore"):
+                want = gemm(level, a, b)
+                gemm(level, np.full((m, k), np.nan, np.float32), b)  # what an earlier product leaves behind
+                got = gemm(level, np.asfortranarray(a), b)
+            assert same_bits(got, want), (level, m, n)
+            assert np.isnan(got[:, 5]).all() == (spoilt is not None)

@@ -4,11 +4,13 @@ from __future__ import annotations
 import copy
 import gc
 import inspect
+import itertools
 import pickle
 import weakref
 
 import numpy as np
 import pytest
+from core_kit import Recorder
 
 import dvm_core as dvm
 
@@ -128,3 +130,25 @@ def test_results_are_memory_of_their_own():
     for i, (plus, minus) in enumerate(kept):
         np.testing.assert_array_equal(plus.numpy(), X.numpy() + X.numpy() * i)
         np.testing.assert_array_equal(minus.numpy(), X.numpy() - X.numpy() * i)
+
+
+def test_a_short_replay_goes_on_when_its_program_was_forgotten():
+    def made():
+        @dvm.jit(mode="graph")
+        def function(x):
+            return x * 3 - 1
+        return function
+
+    one, other = made(), made()
+    for _ in range(3):
+        want = one(X).numpy()
+        assert np.array_equal(other(X).numpy(), want)
+    line = np.zeros(3, np.float32)
+    for ops in itertools.islice(itertools.product(("neg", "abs", "exp", "sqrt", "tanh", "erf", "sigmoid", "log"), repeat=5), 4200):
+        r = Recorder("other")  # one program more, and the cache has room for 4096
+        value = r.input(line)
+        for op in ops:
+            value = getattr(r, op)(value)
+        r.graph.flush([value])
+    for function in (one, other, one, other):
+        assert np.array_equal(function(X).numpy(), want)
