@@ -123,7 +123,7 @@ def _dvm_branches() -> Step:
 
     def step(n: int) -> Any:
         x, y = (dvm.tensor(a) for a in _if_else_inputs(n))
-        return _branches(x, y, lambda t: bool(t.sum().numpy() > 0)).numpy()
+        return _branches(x, y, lambda t: bool(t.sum() > 0)).numpy()
     return step
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from collections.abc import Iterator, Sequence
 from types import FunctionType
@@ -115,7 +114,8 @@ class Array(_core.Tensor, Methods, Selection, Windows, Exchange):
 
     def item(self) -> Scalar:
         """The value of an array of one element."""
-        return self.numpy().item()
+        found = self._item()
+        return self.numpy().item() if found is None else found
 
     def tolist(self) -> Any:
         return self.numpy().tolist()
@@ -124,17 +124,8 @@ class Array(_core.Tensor, Methods, Selection, Windows, Exchange):
         found = self.numpy()
         return found if dtype is None else found.astype(dtype)
 
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __index__(self) -> int:
-        return operator.index(self.item())  # type: ignore[arg-type]
-
-    def __bool__(self) -> bool:
-        return bool(self.item())
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy(), spec)
 
     def __len__(self) -> int:
         if not self.shape:

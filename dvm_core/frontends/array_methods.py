@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Scalar = bool | int | float
 
+_SUM, _MEAN, _MAX, _MIN, _PROD = (OP[name] for name in ("SUM", "MEAN", "MAX", "MIN", "PROD"))
+
 
 def _unary(opcode: str) -> Callable[[Methods], Array]:
     code = OP[opcode]
@@ -47,6 +49,7 @@ class Methods:
         def size(self) -> int: ...
 
     _op: Callable[..., Array]
+    _reduced: Callable[[int, int | Sequence[int] | None, bool], Array | None]  # the core's, for what is plain
     _binary: Callable[..., Array]
     _operand: Callable[[str, Any], Array | Scalar]
     _dtype_error: Callable[..., DtypeError]
@@ -91,21 +94,26 @@ class Methods:
 
     def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         """Integers and bools are summed as int64, as NumPy does (uint8 too, for want of uint64)."""
-        return self._as(int64 if self.dtype.kind != "f" else self.dtype)._reduce("SUM", axis, keepdims)
+        made = self._reduced(_SUM, axis, keepdims)
+        return self._as(int64 if self.dtype.kind != "f" else self.dtype)._reduce("SUM", axis, keepdims) if made is None else made
 
     def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         """Of integers and bools in float64, as NumPy does."""
-        return self._as(float64 if self.dtype.kind != "f" else self.dtype)._reduce("MEAN", axis, keepdims)
+        made = self._reduced(_MEAN, axis, keepdims)
+        return self._as(float64 if self.dtype.kind != "f" else self.dtype)._reduce("MEAN", axis, keepdims) if made is None else made
 
     def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
-        return self._reduce("MAX", axis, keepdims)
+        made = self._reduced(_MAX, axis, keepdims)
+        return self._reduce("MAX", axis, keepdims) if made is None else made
 
     def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
-        return self._reduce("MIN", axis, keepdims)
+        made = self._reduced(_MIN, axis, keepdims)
+        return self._reduce("MIN", axis, keepdims) if made is None else made
 
     def prod(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         """Integers and bools are multiplied as int64, as NumPy does."""
-        return self._as(int64 if self.dtype.kind != "f" else self.dtype)._reduce("PROD", axis, keepdims)
+        made = self._reduced(_PROD, axis, keepdims)
+        return self._as(int64 if self.dtype.kind != "f" else self.dtype)._reduce("PROD", axis, keepdims) if made is None else made
 
     def norm(self, p: float = 2, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         """(sum |x| ** p) ** (1 / p) over the axes; p infinite: the largest |x|."""
@@ -144,8 +152,6 @@ class Methods:
         return e / e.sum(axis, True)
 
     def _reduce(self, name: str, axis: int | Sequence[int] | None, keepdims: bool) -> Array:
-        if axis.__class__ is int and -self.ndim <= axis < self.ndim:  # type: ignore[operator]
-            return record(OP[name], (self._itself(),), (int(keepdims), axis % self.ndim))  # type: ignore[operator]
         axes = sorted({self._axis(item) for item in ((axis,) if isinstance(axis, int) else range(self.ndim) if axis is None else axis)})
         result, group = self._itself(), list[int]()
         for number in [*reversed(axes), None]:  # runs of neighbours, the last first, so that earlier axes keep their numbers

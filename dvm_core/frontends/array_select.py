@@ -158,10 +158,10 @@ class Selection:
 
     def any(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         """Whether any element is true (a number: is not 0) along the axes."""
-        return cast("Array", self._truth()._reduce("MAX", axis, keepdims))
+        return cast("Array", self._truth().max(axis, keepdims))
 
     def all(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
-        return cast("Array", self._truth()._reduce("MIN", axis, keepdims))
+        return cast("Array", self._truth().min(axis, keepdims))
 
     def _truth(self) -> Any:
         return self if self.dtype is bool_ else self != 0

@@ -60,6 +60,7 @@ Recorder& recorder_at(nb::handle h);
 nb::object current_recorder();
 void set_active_capture(PyObject* capture, bool aside = false);  // null: none; aside: for a while, the captured call goes on
 PyObject* active_capture();
+void note_read();  // of a value in Python, to the active capture: no replay can stand for its call
 void set_flush_of_capture(nb::handle flush_capture);  // Python's flush(capture)
 
 // An instruction about to be recorded: where, and its operands' values there (null: none), computed elsewhere first if they must be. If it

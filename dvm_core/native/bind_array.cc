@@ -126,6 +126,61 @@ PyObject* compare_slot(PyObject* a, PyObject* b, int how) {
   return guarded([&] { return binary(ops[how], a, b, false); });
 }
 
+// The one element of an array as a Python number; none: not for the fast path (more elements, on a device, an error to be told).
+nb::object item_of(PyObject* self) {
+  Tensor& t = tensor_at(self);
+  if (t.shape.size() != 1) return {};
+  note_read();
+  try {
+    compute(t);
+  } catch (const UserError&) { return {}; } catch (const std::bad_alloc&) {
+    return {};
+  }
+  const void* const at = t.memory.data;
+  if (on_device(at)) return {};
+  const auto& casts = kernels().cast[static_cast<size_t>(t.dtype)];
+  if (is_float(t.dtype)) {
+    double number = 0;
+    casts[static_cast<size_t>(DType::kF64)](&number, at, 1);
+    return nb::steal(PyFloat_FromDouble(number));
+  }
+  int64_t number = 0;
+  casts[static_cast<size_t>(DType::kI64)](&number, at, 1);
+  return nb::steal(t.dtype == DType::kBool ? PyBool_FromLong(number != 0) : PyLong_FromLongLong(number));
+}
+
+// What Python's conversions are applied to: the element, or NumPy's array, which says what is wrong with more or fewer than one.
+nb::object convertible(PyObject* self) {
+  nb::object found = item_of(self);
+  if (found.is_valid()) return found;
+  const nb::object array = nb::handle(self).attr("numpy")();
+  return tensor_at(self).shape.size() == 1 ? array.attr("item")() : array;
+}
+
+template <PyObject* (*convert)(PyObject*)>
+PyObject* number_slot(PyObject* self) {
+  return guarded([&] {
+    nb::object made = nb::steal(convert(convertible(self).ptr()));
+    if (!made.is_valid()) throw nb::python_error();
+    return made;
+  });
+}
+
+PyObject* to_index(PyObject* o) {
+  if (PyLong_Check(o)) return PyNumber_Long(o);  // of True 1: an index is exactly an int
+  if (!PyFloat_Check(o)) return PyNumber_Index(o);
+  PyErr_SetString(PyExc_TypeError, "only integer scalar arrays can be converted to a scalar index");
+  return nullptr;
+}
+
+int truth_slot(PyObject* self) {
+  PyObject* const found = guarded([&] { return convertible(self); });
+  if (!found) return -1;
+  const int truth = PyObject_IsTrue(found);
+  Py_DECREF(found);
+  return truth;
+}
+
 PyType_Slot slots[] = {
     {Py_nb_add, reinterpret_cast<void*>(binary_slot<Op::kADD>)},
     {Py_nb_subtract, reinterpret_cast<void*>(binary_slot<Op::kSUB>)},
@@ -141,6 +196,10 @@ PyType_Slot slots[] = {
     {Py_nb_absolute, reinterpret_cast<void*>(unary_slot<Op::kABS>)},
     {Py_nb_invert, reinterpret_cast<void*>(unary_slot<Op::kBIT_NOT>)},
     {Py_tp_richcompare, reinterpret_cast<void*>(compare_slot)},
+    {Py_nb_bool, reinterpret_cast<void*>(truth_slot)},
+    {Py_nb_float, reinterpret_cast<void*>(number_slot<PyNumber_Float>)},
+    {Py_nb_int, reinterpret_cast<void*>(number_slot<PyNumber_Long>)},
+    {Py_nb_index, reinterpret_cast<void*>(number_slot<to_index>)},
     {0, nullptr},
 };
 
@@ -189,6 +248,34 @@ nb::object record(int opcode, nb::handle operands, nb::handle attrs, nb::handle 
   in.dtype = given;
   in.shape = dims;
   return recording.done(!shape.is_none(), sample);
+}
+
+// A reduction over one axis or all; None: not for the fast path.
+nb::object reduced(nb::handle self, int opcode, nb::handle axis, nb::handle keepdims) {
+  Tensor* const operand = &tensor_at(self.ptr());
+  const auto op = static_cast<Op>(opcode);
+  const int rank = operand->shape.rank;
+  const bool widens = op == Op::kSUM || op == Op::kMEAN || op == Op::kPROD;  // other dtypes than floats, first
+  if (!PyBool_Check(keepdims.ptr()) || (widens && !is_float(operand->dtype)) || rank == 0) return nb::none();
+  int first = 0, end = rank;
+  if (!axis.is_none()) {
+    if (!PyLong_CheckExact(axis.ptr())) return nb::none();
+    int overflow = 0;
+    const long number = PyLong_AsLongAndOverflow(axis.ptr(), &overflow);
+    if (overflow || number < -rank || number >= rank) return nb::none();
+    first = static_cast<int>(number < 0 ? number + rank : number);
+    end = first + 1;
+  }
+  try {
+    Recording recording(&operand, 1);
+    RecordSample sample;
+    Instr& in = draft(recording, op, &operand, 1);
+    in.attrs.push_back(keepdims.ptr() == Py_True);
+    for (int i = first; i < end; ++i) in.attrs.push_back(i);
+    return recording.done(false, sample);
+  } catch (const UserError&) {
+    return nb::none();  // told by the slow path
+  }
 }
 
 LeasePtr lease_of(nb::handle object) {
@@ -365,7 +452,16 @@ void bind_arrays(nb::module_& m) {
           "in_memory", [](const Tensor& t) { return t.ready; }, "Computed, or an input.")
       .def_prop_ro(
           "given_away", [](const Tensor& t) { return t.given; }, "A call took it (donate).")
-      .def("_numpy", &numpy_of);
+      .def("_numpy", &numpy_of)
+      .def(
+          "_item",
+          [](nb::handle self) {
+            nb::object found = item_of(self.ptr());
+            return found.is_valid() ? found : nb::object(nb::none());
+          },
+          "The element of an array of one, as a Python number; None: numpy() tells more.")
+      .def("_reduced", &reduced, "opcode"_a, "axis"_a.none(), "keepdims"_a,
+           "A reduction over one axis or, None, all of them; None if it takes more than that.");
   m.def("record", &record, "opcode"_a, "operands"_a, "attrs"_a = nothing, "shape"_a.none() = nb::none(), "dtype"_a = 0, "imms"_a = nothing,
         "Records an instruction of the user's line where the calling thread records and returns the Array of its result. Operands are arrays, "
         "None where immediate 0 stands. Error if they do not fit.");

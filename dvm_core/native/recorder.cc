@@ -187,6 +187,10 @@ void set_active_capture(PyObject* capture, bool aside) {
 
 PyObject* active_capture() { return here.active; }
 
+void note_read() {
+  if (here.active) nb::setattr(here.active, "reads", nb::bool_(true));
+}
+
 nb::object current_recorder() {
   if (here.active) {
     if (!here.recorder) {
