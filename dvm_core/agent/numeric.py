@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from .. import _core, dtypes
 from . import values
 from .drift import Drift
-from .evaluate import Refused, evaluate, names_in
+from .evaluate import FUNCTIONS, Refused, evaluate, names_in
 from .places import place
 from .weights import Weights
 
@@ -53,7 +54,8 @@ MINDINSIGHT: dict[str, tuple[str, str]] = {
 }
 _SELF_EVIDENT = frozenset(("op", "name", "function", "weight", "gradient", "activation", "eps", "finite_operands"))  # where a stop says why
 _BITS = {"nan": 1, "inf": 2}  # of _core.set_check, which is cheaper than statistics
-_EVERY = re.compile(r"(.*?)[\s;,]*\bevery\s+(\d{1,9})\s*", re.DOTALL)
+_EVERY = re.compile(r"\bevery (\d{1,9})$")
+_LONGEST = 2000  # characters of a condition
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,20 @@ class Condition:
         if name not in FILTERS:
             raise Refused(f"there is no filter {name!r}; there are {', '.join(FILTERS)}")
         default, implied = FILTERS[name]
-        match = _EVERY.fullmatch(text)
-        every, text = (int(match[2]), match[1].strip()) if match else (1, text.strip())
+        if len(text) > _LONGEST:
+            raise Refused(f"a condition of {len(text):,} characters; at most {_LONGEST:,} are read")
+        text = " ".join(text.split())
+        match = _EVERY.search(text)
+        every, text = (int(match[1]), text[:match.start()].rstrip(" ;,")) if match else (1, text)
         if every < 1:
             raise Refused("every 0: a launch can be looked at every time (every 1) or less often")
         parts = [part for part in (implied, text or default) if part]
         whole = " and ".join(f"({part})" for part in parts) if len(parts) > 1 else parts[0]
-        unknown = sorted(names_in(whole) - set(COLUMNS))
+        unknown = sorted(names_in(whole) - set(COLUMNS) - set(FUNCTIONS))
         if unknown:
             raise Refused(f"no `{unknown[0]}` here; a condition is over {', '.join(COLUMNS)}")
         condition = cls(name, whole, text or default or implied, every)
-        condition.holds(_nothing())
+        condition.holds(_typical())
         return condition
 
     def uses(self, column: str) -> bool:
@@ -92,12 +97,14 @@ class Condition:
         found = np.asarray(evaluate(self.text, columns, elementwise=True))
         if found.dtype.kind not in "bif" or found.shape not in ((), (rows,)):
             raise Refused(f"`{self.text}` is neither true nor false of a result")
-        return np.broadcast_to(found.astype(bool), (rows,))
+        return np.broadcast_to((found != 0) & (found == found), (rows,))  # NaN is no yes
 
 
-def _nothing() -> dict[str, np.ndarray]:
+def _typical() -> dict[str, np.ndarray]:
+    """Two results, for a condition to be tried on."""
     texts, flags = ("op", "name", "function"), ("gradient", "activation", "weight", "finite_operands", "same")
-    return {name: np.empty(0, object if name in texts else bool if name in flags else np.float64) for name in COLUMNS}
+    return {name: np.array(["ADD", "MUL"], object) if name in texts else np.array([name in flags, False]) if name in flags
+            else np.array([1.0, 2.0]) for name in COLUMNS}
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,9 @@ class Hit:
 class Numeric:
     """The filters in force."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        """tell: takes what a person has to know of a filter."""
+        self._tell = tell
         self.conditions: list[Condition] = []
         self._weights = Weights()
         self._seen: dict[int, int] = {}  # program -> its launches measured so far
@@ -126,7 +135,8 @@ class Numeric:
         _core.set_measure(math.gcd(*(c.every for c in self.conditions)))  # 0 of none
 
     def look(self, view: LaunchView) -> Hit | None:
-        """The first result of a measured launch, in program order, that meets a condition. Raises Refused."""
+        """The first result of a measured launch, in program order, that meets a condition. A condition that fails is told of and left out
+        from then on."""
         step = math.gcd(*(c.every for c in self.conditions))
         seen = self._seen.get(view.program.id, 0)
         self._seen[view.program.id] = seen + 1
@@ -137,7 +147,12 @@ class Numeric:
         rows = _Rows(view, self._weights if asked & {"weight", "change", "same"} else None, "error" in asked)
         best: tuple[int, Condition] | None = None
         for condition in conditions:
-            found = np.flatnonzero(condition.holds(rows.columns))
+            try:
+                found = np.flatnonzero(condition.holds(rows.columns))
+            except Refused as error:
+                self.conditions = [c for c in self.conditions if c is not condition]
+                self._tell(f"the filter {condition.name!r} is off: `{condition.said}`: {error}")
+                continue
             if len(found) and (best is None or rows.at[found[0]] < rows.at[best[0]]):
                 best = (int(found[0]), condition)
         return None if best is None else Hit(best[1].name, int(rows.at[best[0]]), rows.why(*best))

@@ -47,7 +47,7 @@ class Session:
         self.breakpoints = breakpoints.Breakpoints(self)
         self.switching = switching.Switching(self)
         self.watches = watches.Watches(self)
-        self.numeric = numeric.Numeric()
+        self.numeric = numeric.Numeric(lambda text: self.notice(text, category="error"))
         self.stops = Stops(self)
         self.reloader = reload.make_reloader(self, self.book)
         self.rank = int(os.environ.get("RANK_ID") or os.environ.get("RANK") or 0)

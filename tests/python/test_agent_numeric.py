@@ -27,6 +27,7 @@ CASES = [  # filter, condition, the input, where it stops, what is said
     ("range", "max - min > 1 and op == 'DIV'", None, "DIV", ""),
     ("range", "gradient and abs_mean > 0", None, "MUL", "range: MUL made grad(s)"),
     ("range", "'grad' in name and std > 0", None, "MUL", "range: MUL made grad(s)"),
+    ("range", "log(abs(mean)) > 2 and abs(-max) < 99", None, "EXP", "range: EXP made s"),
     ("range", "op in ('DIV', 'TANH')", None, "DIV", "range: DIV made y"),
     ("range", "activation and not (op == 'MUL' or op == 'EXP')", None, "DIV", ""),
     ("zeros", "", 0.0, "", ""),
@@ -95,6 +96,7 @@ def test_each_filter_looks_as_often_as_it_says(adapter):  # noqa: F811
     ("range", "nope > 1", "no `nope` here; a condition is over count, zeros"), ("range", "max >", "not an expression"),
     ("odd", "", "there is no filter 'odd'"), ("zeros", "__import__('os')", "no `__import__` here"), ("range", "name + 1", ""),
     ("range", "(max, min)", "neither true nor false"), ("range", "max > 1 every 0", "every 0"), ("range", "op", "neither true nor false"),
+    ("zeros", "op < 3", "not supported between instances of 'str' and 'int'"), ("range", " " * 20_000, "20,000 characters"),
 ])
 def test_a_condition_that_cannot_be_meant_is_refused_and_the_others_stay(adapter, name, condition, why):
     answer = adapter.request("filters", conditions={name: condition, "nan": ""})
@@ -126,7 +128,7 @@ def test_all_eighteen_conditions_of_mindinsight_can_be_said():
 
 
 def test_a_filter_without_a_condition_is_checked_in_the_core_alone():
-    filters = numeric.Numeric()
+    filters = numeric.Numeric(print)
     filters.set([numeric.Condition.of("nan", ""), numeric.Condition.of("inf", "")])
     assert filters.conditions == []
     filters.set([])
@@ -218,5 +220,19 @@ def test_every_op_with_a_reference_follows_float64(adapter):
             c.graph.flush(keep=[y])
 
     Running(run).join()
+    adapter.none("vmstop", 0.1)
+    set_to(adapter)
+
+
+def test_a_condition_that_fails_on_a_launch_is_told_of_and_the_others_stay(adapter):  # noqa: F811
+    set_to(adapter, zeros="op == 'SUB' and reshape(max, (2, 1)).sum() > 1e9", range="op == 'EXP'")
+    assert stopped(adapter, Running(model, X))[:2] == ("range", "EXP")
+    assert adapter.event("notice")["text"].startswith("the filter 'zeros' is off: `op == 'SUB' and reshape(max, (2, 1)).sum() > 1e9`: ")
+    set_to(adapter)
+
+
+def test_nan_is_no_yes(adapter):  # noqa: F811
+    set_to(adapter, range="count % 0")
+    Running(model, X).join()
     adapter.none("vmstop", 0.1)
     set_to(adapter)
