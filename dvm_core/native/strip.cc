@@ -152,6 +152,13 @@ bool named_as(const StripLoop& loop, const TileOp* first, const TileOp* end) {
 // The longest loop that instructions from `first` on are, as their number; 0: none.
 int Encoder::loop_at(TileOp* first, TileOp* end, const std::vector<int32_t>& uses) const {
   int longest = 0;
+  for (int u = 0; u < strip_kernels().update_count; ++u) {
+    const UpdateLoop& update = strip_kernels().updates[u];
+    if (update.count > longest && update.count <= end - first && first->id == static_cast<Tile>(update.steps->op) &&
+        place_values(first, first + update.count, uses, registers_) && is_update(update, first))
+      longest = update.count;
+  }
+  if (first->form != Form::kTX && first->form != Form::kXT && out_.space.tile_cols < kNarrowestRows) return longest;
   for (int l = 0; l < strip_kernels().loop_count; ++l) {
     const StripLoop& loop = strip_kernels().loops[l];
     const int count = loop.count;
@@ -194,7 +201,7 @@ void Encoder::form_strips() {
   const auto close = [&] {
     TileOp *run = strip.data(), *op = run, *end = run + strip.size();
     while (op != end) {
-      const int count = op->form == Form::kTX || op->form == Form::kXT || cols >= kNarrowestRows ? loop_at(op, std::min(end, op + kLongestLoop), uses) : 0;
+      const int count = loop_at(op, std::min(end, op + kLongestLoop), uses);
       if (count || by_rows(*op)) {
         finish(run, op);
         finish(op, op + std::max(count, 1));
@@ -230,9 +237,15 @@ void Encoder::form_strips() {
 
 StripCode Encoder::make_strip(const TileOp* ops, int32_t count) const {
   StripCode code = steps_of(ops, ops + count, [this](int32_t reg) { return operand_word(reg); });
-  if (const StripLoop* loop = has_sides(code) ? nullptr : loop_of(code)) code.loop = loop->run;
-  else
+  if (const UpdateLoop* update = update_of(ops, count)) {
+    for (StripCode::Step& s : code.steps)
+      if (s.kind.left == Lane::kOne) std::swap(s.x, s.y);
+    code.loop = update->run;
+  } else if (const StripLoop* loop = has_sides(code) ? nullptr : loop_of(code)) {
+    code.loop = loop->run;
+  } else {
     for (StripCode::Step& s : code.steps) s.run = strip_kernels().step(s.kind);
+  }
   return code;
 }
 

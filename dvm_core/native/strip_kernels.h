@@ -49,11 +49,30 @@ struct StripArgs {
   int64_t rows, cols;
 };
 
+// An optimizer's update as one loop over elements: its instructions, and for each operand an earlier step's number, kUpdateIn + number of a
+// tensor in memory (in the order they come up), or one value for all elements, which is always the right operand: an instruction that has it on
+// the left (of a sum or product) is the same with its operands exchanged. stored: the result is wanted outside.
+inline constexpr int kLongestUpdate = 16;
+inline constexpr int8_t kUpdateNone = -1, kUpdateIn = 32, kUpdateOne = 64;
+constexpr bool is_update_in(int8_t ref) { return ref >= kUpdateIn && ref < kUpdateOne; }
+struct UpdateStep {
+  Op op;
+  int8_t x, y;
+  bool stored;
+};
+struct UpdateLoop {
+  const UpdateStep* steps;
+  int count;
+  void (*run)(const StripArgs&);
+};
+
 struct StripKernels {
   void (*(*step)(const StripKind& kind))();    // of an elementwise op; null: there is none
   void (*strip)(const StripArgs& args);        // any steps, over elements in a row
   const StripLoop* loops;                      // sequences of steps that are one loop, over rows
   int loop_count;
+  const UpdateLoop* updates;
+  int update_count;
 };
 
 // Of the level in use.
