@@ -8,6 +8,7 @@ import numpy as np
 OPS: tuple[tuple[str, int, str, int, str, str], ...]  # (name, code, class letter, arity, dtype rule, meaning), ops.def in order
 TILE_OPS: tuple[tuple[int, str, str, str, str], ...]  # (id, name, name in listings, operand layout, meaning), isa.h in order
 DTYPES: tuple[tuple[str, int, int], ...]  # (NumPy-style name, code, item size)
+COVERAGE_FAULT: str
 
 class Error(Exception):  # shape, dtype or bounds error: message names op, dtypes and shapes
     place: int  # id, or 0

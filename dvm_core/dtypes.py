@@ -38,6 +38,11 @@ class DataType:
         bits = 8 * self.itemsize
         return (0, (1 << bits) - 1) if self.name[0] == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
+    def wrapped(self, number: int) -> int:
+        """An integer as an integer dtype's bits hold it: its lowest bits."""
+        least, most = self.range
+        return (number - least) % (most - least + 1) + least
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DataType):
             return self is other

@@ -8,12 +8,10 @@ from typing import Any
 
 from .. import _core
 from ..devices import chips
-from ..dtypes import TABLE
-from ..dtypes import find as dtype_of_name
+from ..dtypes import BY_CODE
 from .names import Names
 from .report import Finding
 
-_BY_CODE = {dtype.code: dtype.name for dtype in TABLE}
 _SHOWN = 6  # lines of what an area that does not fit holds
 
 
@@ -72,10 +70,10 @@ def casts_of(program: int, instructions: Any, names: Names, dtype_of: Any) -> It
         if item.name != "CAST":
             continue
         source = dtype_of(item.operands[0])
-        lost = _LOST.get((_BY_CODE[source], _BY_CODE[item.dtype]))
+        lost = _LOST.get((BY_CODE[source].name, BY_CODE[item.dtype].name))
         if lost:
-            path = [_BY_CODE[code] for code in _core.cast_path(source, item.dtype)]
-            text = f"{names.tensor(item.index)} from {_BY_CODE[source]} to {path[-1]} goes by {', '.join(path[:-1])} on the chip: {lost}"
+            path = [BY_CODE[code].name for code in _core.cast_path(source, item.dtype)]
+            text = f"{names.tensor(item.index)} from {BY_CODE[source]} to {path[-1]} goes by {', '.join(path[:-1])} on the chip: {lost}"
             yield Finding("cast", text, (names.place(item.index),), program)
 
 
@@ -85,8 +83,9 @@ def lacking_of(program: int, arch: str, instructions: Any, names: Names, dtype_o
     for item in instructions:
         tensors = [operand for operand in item.operands if operand >= 0]
         code = dtype_of(tensors[1 if item.name == "SELECT" and len(tensors) > 1 else 0]) if tensors else item.dtype
-        missing = next((_BY_CODE[c] for c in (code, item.dtype) if _BY_CODE[c] not in chips.DTYPES), _BY_CODE[code])
-        if missing != _BY_CODE[code] or not chips.has_instruction(arch, item.name, missing):
+        dtype = BY_CODE[code].name
+        missing = next((BY_CODE[c].name for c in (code, item.dtype) if BY_CODE[c].name not in chips.DTYPES), dtype)
+        if missing != dtype or not chips.has_instruction(arch, item.name, missing):
             found.setdefault((item.name, missing), []).append(item.index)
     for (op, dtype), where in found.items():
         more = f", {len(where)} times" if len(where) > 1 else ""
@@ -107,7 +106,7 @@ _LOST = {
 
 def order_of(spread: dict[str, Any], file: str, line: int) -> Finding:
     """A sum whose value depends on the order its parts arrive in, as atomic additions do."""
-    dtype = dtype_of_name(_BY_CODE[spread["dtype"]])
+    dtype = BY_CODE[spread["dtype"]]
     low, high = spread["lowest"], spread["highest"]
     apart = (high - low) / max(abs(low), abs(high))
     text = (

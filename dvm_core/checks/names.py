@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..dtypes import TABLE
+from ..dtypes import BY_CODE
 from ..errors import where
-
-_BY_CODE = {dtype.code: dtype for dtype in TABLE}
 
 
 class Names:
@@ -47,7 +45,7 @@ class Names:
 
     def buffer(self, buffer: dict[str, Any]) -> str:
         """What a buffer holds."""
-        dtype, owner = _BY_CODE[buffer["dtype"]].name, buffer["instruction"]
+        dtype, owner = BY_CODE[buffer["dtype"]].name, buffer["instruction"]
         if buffer["loaded"]:
             loaded = f"{self.value(buffer['value'])} " if buffer["value"] >= 0 else ""
             return f"{loaded}{dtype} loaded for {self.tensor(owner)}"

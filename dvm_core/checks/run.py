@@ -59,7 +59,7 @@ def watch(report: Report, call: Callable[[], Any]) -> None:
             call()
     except (Error, _core.Error) as raised:
         error = convert(raised)
-        kind = "rule" if error.rule else "unwritten" if "of its result are" in error.message else "failed"
+        kind = "rule" if error.rule else "unwritten" if _core.COVERAGE_FAULT in error.message else "failed"
         report.findings.append(Finding(kind, error.message.partition("\n")[0], ((error.file, error.line),), rule=error.rule))
     finally:
         _core.set_sum_orders(0)

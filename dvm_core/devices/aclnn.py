@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bf16 import convert_to_bf16
 from ..dtypes import DataType, bfloat16
 from ..errors import DeviceError
 from .arguments import View, contiguous
@@ -36,10 +37,7 @@ def open_library(name: str) -> Any:
 def scalar_bytes(value: float | int, dtype: DataType) -> bytes:
     """One element of that dtype, as it lies in memory."""
     if dtype is bfloat16:
-        bits = np.float32(value).view(np.uint32)
-        if np.isnan(value):
-            return np.uint16(0x7FC0).tobytes()
-        return np.uint16((int(bits) + 0x7FFF + ((int(bits) >> 16) & 1)) >> 16).tobytes()
+        return convert_to_bf16(value).tobytes()
     with np.errstate(over="ignore"):
         return np.asarray(value).astype(dtype.numpy).tobytes()
 

@@ -145,13 +145,11 @@ def reinterpreted(array: np.ndarray, dtype: DataType) -> np.ndarray:
 
 def encoded(number: float | int, dtype: DataType) -> int:
     """A number as an integer dtype's bits hold it: cut towards zero, the lowest bits of that. Infinities become the ends, NaN 0."""
-    bits = 8 * dtype.itemsize
     if number != number:
         return 0
     if number in (float("inf"), float("-inf")):
-        return (1 << bits - 1) - 1 if number > 0 else -(1 << bits - 1)
-    low = int(number) & ((1 << bits) - 1)
-    return low - (1 << bits) if low >> (bits - 1) and dtype.name != "uint8" else low
+        return dtype.range[number > 0]
+    return dtype.wrapped(int(number))
 
 
 # What a faithful device makes of a misuse: what stands for the operand or the number. None: it is an error there, too.

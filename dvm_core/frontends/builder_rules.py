@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core, devices
 from ..devices import chips, rules
-from ..dtypes import DataType, bool_, float32, int64, uint8
+from ..dtypes import DataType, bool_, float32, int64
 from ..dtypes import of as dtype_of
 from ..errors import ArgumentError, DtypeError, Error
 from .builder_objects import IntArrayRef, NDObject, ScalarRef, fail, now
@@ -148,8 +148,7 @@ def encode(value: Any, dtype: DataType, op: str, place: int, built: bool = True)
         return float(value)
     if dtype.kind == "b":
         return int(value != 0)
-    bits, signed = 8 * dtype.itemsize, dtype is not uint8
-    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    least, most = dtype.range
     if not (math.isfinite(value) and int(value) == value and least <= value <= most):
         if not reproduced("number-range"):
             raise misuse("number-range", place, op=op, number=value, dtype=dtype)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from ..dtypes import TABLE
+from ..dtypes import BY_CODE, TABLE
 
 CODE = {name: code for name, code, *_ in _core.OPS}
 NAME = {code: name for name, code in CODE.items()}
@@ -19,7 +19,7 @@ F32, F16, BF16, F64, BOOL, I8, U8, I32, I64 = (dtype.code for dtype in TABLE)
 FLOATS = frozenset((F32, F16, BF16, F64))
 HALVES = frozenset((F16, BF16))
 
-_NARROW = {I8: 8, U8: 8, I32: 32}
+_NARROW = frozenset((I8, U8, I32))
 _EXACT = 2.0**53
 _BOOL = frozenset(code for _, code, _, _, rule, _ in _core.OPS if rule == "bool")
 _SELECT = CODE["SELECT"]
@@ -48,11 +48,9 @@ def signed(number: int) -> int:
 
 def wrapped(number: float, dtype: int) -> float:
     """A whole number as a narrow integer dtype holds it, wrapped around as frameworks do; anything else as it is."""
-    bits = _NARROW.get(dtype)
-    if bits is None or not -_EXACT <= number <= _EXACT or not number.is_integer():
+    if dtype not in _NARROW or not -_EXACT <= number <= _EXACT or not number.is_integer():
         return number
-    rest = int(number) & ((1 << bits) - 1)
-    found = rest - (1 << bits) if dtype != U8 and rest >> (bits - 1) else rest
+    found = BY_CODE[dtype].wrapped(int(number))
     return number if found == number else float(found)
 
 

@@ -37,7 +37,7 @@ std::string Coverage::fault(int32_t* instr) const {
     if (wrong == r.times.end()) continue;
     *instr = r.instr;
     const auto end = std::find_if(wrong, r.times.end(), [&](uint8_t times) { return times != *wrong; });
-    return "bytes " + std::to_string(wrong - r.times.begin()) + " to " + std::to_string(end - r.times.begin() - 1) + " of its result are " +
+    return "bytes " + std::to_string(wrong - r.times.begin()) + " to " + std::to_string(end - r.times.begin() - 1) + kCoverageFault +
            (*wrong ? "written more than once" : "never written");
   }
   return "";

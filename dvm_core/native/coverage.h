@@ -8,6 +8,9 @@
 
 namespace dvm {
 
+// In the message of every error it finds, which `dvm check` tells by it from others.
+inline constexpr const char* kCoverageFault = " of its result are ";
+
 class Coverage {
  public:
   // Results of the area that its tiles store; those a join or a product completes are written whole by construction.

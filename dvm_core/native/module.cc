@@ -1,5 +1,6 @@
 // The extension module: tables, the exception, and the bindings by theme.
 #include "bind_common.h"
+#include "coverage.h"
 #include "isa.h"
 #include "place.h"
 
@@ -62,6 +63,7 @@ NB_MODULE(_core, m) {
   m.attr("OPS") = dvm::op_table();
   m.attr("TILE_OPS") = dvm::tile_table();
   m.attr("DTYPES") = dvm::dtype_table();
+  m.attr("COVERAGE_FAULT") = dvm::kCoverageFault;
   dvm::bind_places(m);
   dvm::bind_graph(m);
   dvm::bind_arrays(m);

@@ -14,7 +14,8 @@ inline constexpr int64_t kSnapshotQueueBytes = int64_t{64} << 20;
 // Copies `value`, which lies in the memory of `device`, into `event.data` and publishes the event; once for every call. Both ends are held
 // until the copy is done. Without bytes, as a placeholder with the reason, is published: a value above `limit` bytes; one whose copy has
 // not begun (on the host) or is not done (on a device) when the timeout is over; one whose copy failed; and one that finds too many bytes
-// waiting before it. A copy that is late is let go when it is done, or dropped after a second, longer limit.
+// waiting before it. A copy that is late is let go, once it is
+// done, when the next snapshot or synchronize_snapshots comes, or dropped after a second, longer limit.
 void snapshot(Value value, HookEvent event, int64_t limit, const Profile& device);
 
 // For snapshots taken from now on, in milliseconds; 100 and 10,000 at first. Throws UserError unless 1 <= timeout <= 60000 and

@@ -14,8 +14,8 @@ if os.environ.get("HYPOTHESIS_PROFILE"):
 
 
 @pytest.fixture(autouse=True)
-def no_hook_outlives_its_test() -> Iterator[None]:
-    """Hooks and results nobody took are the process's: the next test would find them."""
+def nothing_set_outlives_its_test() -> Iterator[None]:
+    """Hooks, results nobody took, settings and faults are the process's: the next test would find them, above all after one that failed."""
     yield
     core = sys.modules.get("dvm_core._core")
     if core is not None:
@@ -23,3 +23,10 @@ def no_hook_outlives_its_test() -> Iterator[None]:
         core.synchronize_copies()
         while core.poll_events():
             pass
+        core.clear_faults()
+        core.set_check(0)
+        core.set_tile_elements(0)
+        core.set_threads(0)
+        core.set_clusters(True)
+        if core.device() != "cpu":
+            core.set_device("cpu")

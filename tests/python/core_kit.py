@@ -1,10 +1,15 @@
 """Short ways to record and run instructions of the native core, for the tests of capture, launches, memory and hooks."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
+import pytest
 
 from dvm_core import _core
 
@@ -69,3 +74,45 @@ def drain() -> list[dict]:
     while more := _core.poll_events():
         events += more
     return events
+
+
+def softmax(x: np.ndarray):
+    """Of rows, as five instructions: (result, launch)."""
+    r = Recorder()
+    a = r.input(x)
+    e = r.exp(r.sub(a, r.max(a, attrs=(1, 1))))
+    result = r.div(e, r.sum(e, attrs=(1, 1)))
+    launch = r.graph.flush([result])
+    return r.array(result).copy(), launch
+
+
+def in_threads(count: int, body: Callable[[int], None]) -> list[BaseException]:
+    """What body(0), body(1), ... raised, each in a thread."""
+    failed: list[BaseException] = []
+
+    def guarded(i: int) -> None:
+        try:
+            body(i)
+        except BaseException as error:  # shown by whoever asked
+            failed.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failed
+
+
+def run_python(code: str, **environment: str) -> str:
+    """What the code prints in a process of its own, which finds the test modules."""
+    env = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_at(level: str, code: str) -> None:
+    """Runs code at a SIMD level; skips the test where the processor has not got it."""
+    if run_python(f"{code}\nfrom dvm_core import _core\nprint(_core.simd_level())", DVM_SIMD=level).split()[-1] != level:
+        pytest.skip(f"this processor has no {level}")

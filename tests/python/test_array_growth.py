@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from core_kit import in_threads
 
 import dvm_core as dvm
 from dvm_core.frontends.array import concat
@@ -149,23 +150,6 @@ def test_operands_seen_again_after_a_graph_was_looked_through():
     for i, (first, second) in enumerate(zip(kept, more, strict=True)):
         np.testing.assert_array_equal(second.numpy(), np.arange(4) * i + np.arange(4) * 2)
         np.testing.assert_array_equal(first.numpy(), np.arange(4) * i)
-
-
-def in_threads(count: int, body) -> list[BaseException]:
-    failed: list[BaseException] = []
-
-    def guarded(i: int) -> None:
-        try:
-            body(i)
-        except BaseException as error:  # shown by whoever asked
-            failed.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return failed
 
 
 def test_threads_that_drop_ops_on_arrays_they_share():

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from core_kit import OP, stop_handler
+from core_kit import OP, in_threads, stop_handler
 
 import dvm_core as dvm
 from dvm_core import _core
@@ -50,23 +50,6 @@ class Stopped:
     def stop(self, *_) -> None:
         self.inside.set()
         assert self.go.wait(20)
-
-
-def in_threads(count: int, body) -> list:
-    failed = []
-
-    def guarded(i: int) -> None:
-        try:
-            body(i)
-        except BaseException as error:  # shown by whoever asked
-            failed.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return failed
 
 
 def test_a_second_reader_of_a_pending_array_waits_for_the_first():

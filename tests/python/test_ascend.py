@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ascend_stand_in import StandIn
-from core_kit import OP, Recorder, arange, drain, stop_handler
+from core_kit import OP, Recorder, arange, drain, softmax, stop_handler
 from core_programs import check_step, run
 from random_programs import random_program
 
@@ -38,15 +38,6 @@ def on_ascend(function):
         return function()
     finally:
         dvm.set_device("cpu")
-
-
-def softmax(x):
-    r = Recorder()
-    a = r.input(x)
-    e = r.exp(r.sub(a, r.max(a, attrs=(1, 1))))
-    result = r.div(e, r.sum(e, attrs=(1, 1)))
-    launch = r.graph.flush([result])
-    return r.array(result).copy(), launch
 
 
 # ---- results -------------------------------------------------------------------------------------------------------------------------

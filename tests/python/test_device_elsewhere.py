@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from core_kit import Recorder, arange, stop_handler
+from core_kit import Recorder, arange, softmax, stop_handler
 from core_programs import same_bits
 
 import dvm_core as dvm
@@ -52,15 +52,6 @@ def on_it(elsewhere):
     _core.set_check(0)
     _core.poll_events()
     dvm.set_device("cpu")
-
-
-def softmax(x):
-    r = Recorder()
-    a = r.input(x)
-    e = r.exp(r.sub(a, r.max(a, attrs=(1, 1))))
-    result = r.div(e, r.sum(e, attrs=(1, 1)))
-    launch = r.graph.flush([result])
-    return r.array(result), launch
 
 
 def test_a_launch_runs_there_with_what_it_reads_and_makes():

@@ -1,7 +1,7 @@
 """The simulated NPUs: the same bytecode, the same bits, under an NPU's rules."""
 import numpy as np
 import pytest
-from core_kit import Recorder, arange, stop_handler
+from core_kit import Recorder, arange, softmax, stop_handler
 from core_programs import run, same_bits
 from random_programs import random_program
 
@@ -21,15 +21,6 @@ def back_on_the_cpu():
 
 def areas_of(launches):
     return [(launch.program.id, area.index) for launch in launches for area in launch.program.areas if area.kind != "move"]
-
-
-def softmax(x):
-    r = Recorder()
-    a = r.input(x)
-    e = r.exp(r.sub(a, r.max(a, attrs=(1, 1))))
-    result = r.div(e, r.sum(e, attrs=(1, 1)))
-    launch = r.graph.flush([result])
-    return r.array(result), launch
 
 
 # ---- which there are -----------------------------------------------------------------------------------------------------------------

@@ -1,13 +1,11 @@
 """Strips: instructions computed together give the bits that they give one by one, at every SIMD level, and keep their lines in the text."""
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from core_kit import run_at
 from core_programs import BFLOAT16, Program, run, same_bits
 from halves import bits_of
 from test_programs_random import unfused
@@ -88,16 +86,8 @@ def test_bits_are_those_of_instructions_one_by_one(seed):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_simd_level(level):
-    code = ("import sys, warnings; warnings.simplefilter('ignore'); from test_strips import check\n"
-            "from dvm_core import _core\n"
-            "for seed in range(200, 240): check(seed)\n"
-            "print(_core.simd_level())")
-    paths = os.pathsep.join([os.path.dirname(__file__), *sys.path])
-    env = {**os.environ, "DVM_SIMD": level, "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    if done.stdout.strip() != level:
-        pytest.skip(f"this processor has no {level}")
+    run_at(level, "import warnings; warnings.simplefilter('ignore'); from test_strips import check\n"
+                  "for seed in range(200, 240): check(seed)")
 
 
 # ---- what is a strip --------------------------------------------------------------------------------------------------------------------

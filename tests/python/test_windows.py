@@ -1,13 +1,9 @@
 """Convolutions and pools: shapes at the edges, halves, NaN and infinities, fused epilogues, every SIMD level, hostile attributes."""
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from core_kit import Recorder
+from core_kit import Recorder, run_at
 from core_programs import Program, Step, check_step, run, same_bits
 from window_reference import WINDOWS
 
@@ -19,13 +15,6 @@ PLAIN = (1, 1, 1, 1, 1, 1, 1, 1, 1)  # stride, before, dilation, gap, groups
 
 def array(*shape, dtype="float32", seed=0):
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
-
-
-@pytest.fixture(autouse=True)
-def core_settings():
-    yield
-    _core.set_tile_elements(0)
-    _core.set_threads(0)
 
 
 def both(x, w, attrs, shape):
@@ -186,16 +175,8 @@ def test_means_over_planes_are_part_of_the_area():
 
 @pytest.mark.parametrize("level", ["baseline", "avx2", "avx512"])
 def test_every_simd_level(level):
-    code = ("import sys; from test_windows import LARGE, array, both\n"
-            "from dvm_core import _core\n"
-            "for attrs, x, w, shape in LARGE.values(): both(array(*x), array(*w), attrs, shape)\n"
-            "print(_core.simd_level())")
-    paths = os.pathsep.join([os.path.dirname(__file__), *sys.path])
-    env = {**os.environ, "DVM_SIMD": level, "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    if done.stdout.strip() != level:
-        pytest.skip(f"this processor has no {level}")
+    run_at(level, "from test_windows import LARGE, array, both\n"
+                  "for attrs, x, w, shape in LARGE.values(): both(array(*x), array(*w), attrs, shape)")
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------------------------
