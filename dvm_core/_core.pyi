@@ -376,5 +376,3 @@ def set_sum_orders(orders: int) -> None:
 def sum_spreads() -> list[dict[str, Any]]:
     """What the orders tried gave since the last call: op, place, shape, dtype, parts, orders, elements, differing, worst (element), lowest,
     highest."""
-def cast_path(source: int, target: int) -> tuple[int, ...]:
-    """The dtypes a cast goes to one after the other on a chip, the last the one that is wanted."""

@@ -72,8 +72,9 @@ def casts_of(program: int, instructions: Any, names: Names, dtype_of: Any) -> It
         source = dtype_of(item.operands[0])
         lost = _LOST.get((BY_CODE[source].name, BY_CODE[item.dtype].name))
         if lost:
-            path = [BY_CODE[code].name for code in _core.cast_path(source, item.dtype)]
-            text = f"{names.tensor(item.index)} from {BY_CODE[source]} to {path[-1]} goes by {', '.join(path[:-1])} on the chip: {lost}"
+            path = [BY_CODE[code].name for code in _core.cast_route("npu-sim:910b:faithful", source, item.dtype)]
+            way = f"from {BY_CODE[source].name} to {path[-1]} goes by {', '.join(path[:-1])}"
+            text = f"{names.tensor(item.index)} {way} on the chip: {lost}"
             yield Finding("cast", text, (names.place(item.index),), program)
 
 

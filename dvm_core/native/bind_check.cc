@@ -257,16 +257,6 @@ void bind_check(nb::module_& m) {
   m.def("sum_spreads", &sum_spreads,
         "What the orders tried gave since the last call: op, place, shape, dtype, parts, orders, elements, differing, worst, "
         "lowest, highest.");
-  m.def(
-      "cast_path",
-      [](int from, int to) {
-        std::vector<int> path;
-        const Profile& hardware = find_profile("npu-sim:910b:faithful");
-        for (auto t = static_cast<DType>(from); static_cast<int>(t) != to; path.push_back(static_cast<int>(t)))
-          t = next_cast(hardware, t, static_cast<DType>(to));
-        return from_ints(path);
-      },
-      "source"_a, "target"_a, "The dtypes a cast goes to one after the other on a chip, the last the one that is wanted.");
   m.def("set_ub_room", &set_ub_room, "bytes"_a, "For tests: how much of the UB values may take on simulated devices; 0: what their profiles say.");
   m.def(
       "plant_in_code", [](int64_t program, int64_t area, int64_t use, const std::string& fault) { plant_in_code(*program_by_id(program), area, use, fault); },

@@ -84,12 +84,14 @@ Product make_product(const ProgramCode& code, const Resolved& resolved, int i) {
   return p;
 }
 
+// B is read where it lies: its rows are what panels would be.
+static bool in_place(const Product& p) { return p.from == DType::kF32 && p.b.col == 1; }
+
 int64_t plan_product(Product* p, const Geometry& g) {
   if (!has_panels(*p)) return 0;
   if (p->n == 1) return p->from == p->dtype ? 3 * line_bytes(*p) : 0;
   const int64_t times = p->batches / p->b.matrices, tiles = (p->m + g.tile_rows - 1) / g.tile_rows;
-  const bool in_place = p->from == DType::kF32 && p->b.col == 1;
-  p->packs_before = in_place ? times * p->m > kRowsInPlace && times * tiles > 1 : times * tiles > 1;
+  p->packs_before = in_place(*p) ? times * p->m > kRowsInPlace && times * tiles > 1 : times * tiles > 1;
   return 0;
 }
 
@@ -102,8 +104,7 @@ std::vector<SharedPanels> share_panels(std::vector<AreaCode>* areas) {
   std::vector<std::vector<Use>> uses;  // by B
   for (size_t a = 0; a < areas->size(); ++a)
     for (Product& p : (*areas)[a].products) {
-      const bool in_place = p.from == DType::kF32 && p.b.col == 1;
-      if (!has_panels(p) || p.n == 1 || p.b.matrices > 1 || in_place || p.narrows) continue;
+      if (!has_panels(p) || p.n == 1 || p.b.matrices > 1 || in_place(p) || p.narrows) continue;
       const GlobalSlot& s = (*areas)[a].slots[static_cast<size_t>(p.b.slot)];
       const auto same = std::find_if(uses.begin(), uses.end(), [&](const std::vector<Use>& of) {
         const Product& q = *of[0].product;

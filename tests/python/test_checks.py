@@ -374,7 +374,9 @@ def test_code_of_the_cpu_with_strips_has_no_ub():
     x = arange(40, 70) / 64
     dvm.tensor(x).softmax(-1).numpy()
     ((dvm.tensor(x) * 2 + 1).exp() * dvm.tensor(x)).numpy()
-    for program in _core.programs()[-2:]:
+    programs = _core.programs()[-2:]
+    assert any("strip" in program.tile_text(0) for program in programs)
+    for program in programs:
         for area in _core.check(program.id)["areas"]:
             assert area["device"] == "cpu" and area["tiles"] > 0
             for key in ("uses", "buffers", "held", "races", "events", "overwrites", "aliases", "unstored", "limit"):
