@@ -125,8 +125,8 @@ def record(opcode: int, operands: tuple[Any, ...], attrs: tuple[int, ...] = (), 
     where immediate 0 stands."""
 def array_from_numpy(array: np.ndarray, dtype: int) -> Any:
     """An Array on the memory of a NumPy array whose items are of that dtype."""
-def array_from_dlpack(data: Any) -> Any:
-    """An Array on the memory of anything with __dlpack__ that lives on the CPU."""
+def array_from_dlpack(capsule: Any) -> Any:
+    """An Array on the memory of what __dlpack__ gave, which must live on the CPU."""
 def exported(array: np.ndarray, dtype: int) -> Any:
     """An object with __dlpack__ on the memory of a NumPy array whose items are of that dtype."""
 def array_of(data: Any) -> Any:

@@ -34,13 +34,26 @@ def from_dlpack(data: Any) -> Array:
     """An array on the memory of anything with `__dlpack__` that lives on the CPU; nothing is copied. Raises ArgumentError for another
     device or a dtype that is none of ours."""
     file, line = where(_core.user_place())
-    device = getattr(data, "__dlpack_device__", None)
-    if device is None:
+    device, export = getattr(data, "__dlpack_device__", None), getattr(data, "__dlpack__", None)
+    if not callable(device) or not callable(export):
         raise ArgumentError(f"from_dlpack takes an object with __dlpack__, got {type(data).__name__}", file=file, line=line)
-    if (kind := int(device()[0])) != _CPU[0]:
+    place = device()
+    if not isinstance(place, tuple) or len(place) != 2 or not all(isinstance(number, int) for number in place):
+        raise ArgumentError(f"from_dlpack: __dlpack_device__ of {type(data).__name__} gave {place!r}, not the type and number of a device",
+                            file=file, line=line)
+    if (kind := int(place[0])) != _CPU[0]:
         raise ArgumentError(f"from_dlpack: the data lives on a device of type {kind}; copy it to the CPU first", file=file, line=line)
+    if hasattr(data, "untyped_storage"):
+        # PyTorch's capsule keeps the tensor, whose storage `x.data = other` exchanges: it is not what keeps the memory.
+        found = _core.array_of(data)
+        if found is not None:
+            return found
     try:
-        return _core.array_from_dlpack(data)
+        capsule = export(max_version=(1, 0))
+    except TypeError:  # older than DLPack 1
+        capsule = export()
+    try:
+        return _core.array_from_dlpack(capsule)
     except _core.Error as error:
         raise convert(error, place=_core.user_place()) from None
 

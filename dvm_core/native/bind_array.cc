@@ -1,6 +1,9 @@
 // dvm.tensor's arrays: operators and what the Python class Array is built on. What the operators' fast paths do not take (other types,
 // mixed dtypes, errors to be told) goes to Array's methods.
 #include "array.h"
+
+#include <string_view>
+
 #include "device_memory.h"
 #include "place.h"
 
@@ -342,6 +345,17 @@ bool is_plain(nb::handle tensor) {
   return wants.is(nb::bool_(false)) && PyCallable_Check(negated.ptr()) && negated().is(nb::bool_(false));
 }
 
+// What keeps a tensor's memory where it is. The tensor itself does not: `x.data = other` and `x.set_(other)` exchange its storage, and
+// growing it moves a storage, unless NumPy has seen the tensor. Null: its type has no storage to ask for.
+LeasePtr lease_of_storage(nb::handle tensor, DType dtype) {
+  const nb::object untyped = nb::getattr(tensor, "untyped_storage", nb::none());
+  if (!PyCallable_Check(untyped.ptr())) return nullptr;
+  const nb::object storage = untyped();
+  if (nb::cast<bool>(storage.attr("resizable")()))
+    (dtype == DType::kBF16 ? tensor.attr("view")(nb::module_::import_("torch").attr("int16")) : nb::borrow(tensor)).attr("numpy")();
+  return lease_of(storage);
+}
+
 // None: not for this way.
 nb::object from_exchange(nb::handle tensor) {
   const ExchangeTable* table = exchange_of(Py_TYPE(tensor.ptr()));
@@ -355,16 +369,28 @@ nb::object from_exchange(nb::handle tensor) {
   v.dtype = dtype_of(seen.dtype);
   constexpr int kCpu = 1;
   if (v.dtype == DType::kNone || seen.device.device_type != kCpu || seen.ndim > kMaxRank) return nb::none();
+  LeasePtr lease = lease_of_storage(tensor, v.dtype);
+  if (!lease) return nb::none();
   v.data = static_cast<uint8_t*>(seen.data) + seen.byte_offset;
   v.shape.rank = seen.ndim;
   for (int i = 0; i < seen.ndim; ++i) v.shape[i] = seen.shape[i];
   v.strides = contiguous_strides(v.shape);
   if (seen.strides)
     for (int i = 0; i < seen.ndim; ++i) v.strides[i] = seen.strides[i];
-  return array_on(std::move(v), lease_of(tensor), {});
+  return array_on(std::move(v), std::move(lease), {});
 }
 
-nb::object from_dlpack(nb::ndarray<nb::ro, nb::device::cpu> array) {
+// Of a DLPack capsule, which is used up by that.
+nb::object from_dlpack(nb::handle capsule) {
+  const char* const name = PyCapsule_CheckExact(capsule.ptr()) ? PyCapsule_GetName(capsule.ptr()) : nullptr;
+  const std::string_view kind = name ? name : "";
+  if (kind == "used_dltensor" || kind == "used_dltensor_versioned")
+    throw UserError("from_dlpack: __dlpack__ gave a capsule that somebody has taken already; it makes a new one at each call");
+  if (kind != "dltensor" && kind != "dltensor_versioned")
+    throw UserError(std::string("from_dlpack: __dlpack__ gave ") + Py_TYPE(capsule.ptr())->tp_name + ", which is no DLPack capsule");
+  using Imported = nb::ndarray<nb::ro, nb::device::cpu>;
+  Imported array;
+  if (!nb::try_cast(capsule, array)) throw UserError("from_dlpack: __dlpack__ gave memory that is not the CPU's, or of a DLPack version after 1");
   Value v;
   v.dtype = dtype_of(array.dtype());
   if (v.dtype == DType::kNone) throw UserError("from_dlpack: this dtype is none of a tensor's");
@@ -377,8 +403,8 @@ nb::object from_dlpack(nb::ndarray<nb::ro, nb::device::cpu> array) {
     v.strides[i] = array.stride(static_cast<size_t>(i));
   }
   auto lease = std::make_shared<Lease>();
-  lease->keep = {new nb::ndarray<nb::ro, nb::device::cpu>(std::move(array)), [](void* held) {
-                   if (nb::detail::cleanup_guard guard{}) delete static_cast<nb::ndarray<nb::ro, nb::device::cpu>*>(held);
+  lease->keep = {new Imported(std::move(array)), [](void* held) {
+                   if (nb::detail::cleanup_guard guard{}) delete static_cast<Imported*>(held);
                  }};
   return array_on(std::move(v), std::move(lease), {});
 }
@@ -389,11 +415,13 @@ nb::object exported(nb::handle array, int dtype) {
   if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
   const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> release(&buffer, PyBuffer_Release);
   const DType t = to_dtype(dtype, "exported");
+  if (item_size(t) != buffer.itemsize) throw UserError("exported: items of " + std::to_string(buffer.itemsize) + " bytes are no " + dtype_name(t));
   const auto rank = static_cast<size_t>(buffer.ndim);
   std::vector<size_t> shape(rank);
   std::vector<int64_t> strides(rank);
   for (size_t i = 0; i < rank; ++i) {
     shape[i] = static_cast<size_t>(buffer.shape[i]);
+    if (buffer.strides[i] % item_size(t)) throw UserError("exported: strides that are no multiple of the items' size");
     strides[i] = buffer.strides[i] / item_size(t);
   }
   if (buffer.readonly) return nb::cast(nb::ndarray<nb::array_api, nb::ro>(buffer.buf, rank, shape.data(), array, strides.data(), dlpack_type(t)));
@@ -467,7 +495,7 @@ void bind_arrays(nb::module_& m) {
         "None where immediate 0 stands. Error if they do not fit.");
   m.def("array_of", &array_of, "data"_a, "An Array on the memory of a NumPy array or a framework's CPU tensor; None if it takes more than that.");
   m.def("array_from_numpy", &from_numpy, "array"_a, "dtype"_a, "An Array on the memory of a NumPy array whose items are of that dtype.");
-  m.def("array_from_dlpack", &from_dlpack, "data"_a, "An Array on the memory of anything with __dlpack__ that lives on the CPU.");
+  m.def("array_from_dlpack", &from_dlpack, "capsule"_a, "An Array on the memory of what __dlpack__ gave, which must live on the CPU.");
   m.def("exported", &exported, "array"_a, "dtype"_a, "An object with __dlpack__ on the memory of a NumPy array whose items are of that dtype.");
   m.def(
       "give_away",
