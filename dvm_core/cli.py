@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import os
 import runpy
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import __version__, devices
+from . import __version__, devices, scripts
 from .errors import ArgumentError, Error
 
 
@@ -25,7 +24,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.rest = rest
     try:
         return arguments.command(arguments) or 0
-    except Error as error:
+    except Exception as error:
+        if arguments.command is not _module and scripts.tell(error):
+            return 1
+        if not isinstance(error, Error):
+            raise
         print(f"dvm: {error}", file=sys.stderr)
         return 1
 
@@ -102,9 +105,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
         sampling.on = True
     if arguments.warm:
-        from . import warm
-
-        warm.load(arguments.warm)
+        _know_shapes(Path(arguments.warm))
     try:
         runpy.run_path(str(script), run_name="__main__")
     finally:
@@ -126,6 +127,16 @@ def _print_advice(below: bool) -> None:
     found = advice.of(_core.stats())
     if found:
         print("\n" * below + advice.text(found), file=sys.stderr)
+
+
+def _know_shapes(path: Path) -> None:
+    from . import warm
+
+    if not warm.is_ours(path):
+        raise ArgumentError(f"{str(path)!r} is no file of shapes: left alone, and nothing was run. --warm FILE is written anew at the end")
+    if not warm.load(path):
+        why = "there are none that can be used" if path.exists() else "it is not there yet"
+        print(f"dvm: no shapes read from {str(path)!r}: {why}", file=sys.stderr)
 
 
 def _save_shapes(path: Path) -> None:
@@ -189,21 +200,32 @@ def _check(arguments: argparse.Namespace) -> int:
     if not Path(path).is_file():
         raise ArgumentError(f"there is no file {path!r}")
     if name:
-        found = check(_resolve(Path(path), name, arguments.run), device=arguments.device)
+        code, found = 0, check(_resolve(Path(path), name, arguments.run), device=arguments.device)
     else:
         serve_dvm()
         sys.argv = [path, *arguments.args]
         sys.path.insert(0, str(Path(path).resolve().parent))
         found = Report(chip(arguments.device), path)
-        watch(found, lambda: _script(path))
+        ended: list[int] = []
+        watch(found, lambda: ended.append(_script(path)))
+        code = ended[0] if ended else 1
     print(found.text(maps=not arguments.brief), end="")
-    return 0 if found else 1
+    return code if found else 1
 
 
-def _script(path: str) -> None:
-    # To its end; what it exits with is its own affair.
-    with contextlib.suppress(SystemExit):
+def _script(path: str) -> int:
+    # To its end; what it exits with.
+    try:
         runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        return scripts.exit_code(end.code)
+    except Error:
+        raise
+    except Exception as error:
+        if not scripts.tell(error):
+            raise
+        return 1
+    return 0
 
 
 def _dis_file(path: Path, arguments: argparse.Namespace) -> int:

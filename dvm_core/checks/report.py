@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +42,7 @@ class Finding:
 
     def __str__(self) -> str:
         where = f"{self.places[0][0]}:{self.places[0][1]}: " if self.places and self.places[0][0] else ""
-        return f"{where}{KINDS[self.kind]}: {self.text}"
+        return f"{where}{'note: ' if self.is_note else ''}{KINDS[self.kind]}: {self.text}"
 
 
 @dataclass
@@ -61,9 +62,13 @@ class AreaReport:
 
     def title(self) -> str:
         """One line: kind, tiles, and the share of the local memory."""
+        return f"area {self.number}: {self.what()}"
+
+    def what(self) -> str:
+        """The same without its number."""
         f = self.facts
         rows, cols = f["tile"]
-        text = f"area {self.number}: {f['kind']}, {f['tiles']:,} tiles of {rows} x {cols}"
+        text = f"{f['kind']}, {f['tiles']:,} tiles of {rows} x {cols}"
         if not f["limit"] or f["kind"] == "move":
             return text + (", copied as a whole" if f["kind"] == "move" else "")
         return f"{text}, {f['peak']:,} of {f['limit']:,} bytes of UB ({100 * f['peak'] // f['limit']} %)"
@@ -84,6 +89,11 @@ class AreaReport:
             lines.append(f"  {'':>15} {f['peak'] - total:>9,}  of other instructions, or between them")
         return lines
 
+    def rest(self, maps: bool) -> list[str]:
+        """What is said below its title; maps: with what lies where."""
+        events = [f"events used, of 8: {self.events()}"] if self.facts["events"] else []
+        return [*self.map(), *events] if maps else []
+
     def events(self) -> str:
         """Events by pair of pipes, of eight."""
         return ", ".join(f"{start} to {end} {used}" for (start, end), used in self.facts["events"].items())
@@ -91,7 +101,7 @@ class AreaReport:
 
 @dataclass
 class Report:
-    """What `dvm.check` found. True if nothing is wrong; str() is the text."""
+    """What `dvm.check` found. True if something was checked and nothing is wrong; str() is the text."""
 
     device: str
     what: str
@@ -111,26 +121,33 @@ class Report:
         return [item for item in self.findings if item.is_note]
 
     def __bool__(self) -> bool:
-        return not self.errors
+        return bool(self.programs) and not self.errors
 
     def text(self, maps: bool = True) -> str:
         """The report; maps: with what lies where in the UB of each area."""
         lines = [f"{self.what} on {self.device}: {_count(len(self.programs), 'program')}, {_count(len(self.areas), 'area')}"]
         for number, name in self.programs:
             lines.append(f"program {number} {name}")
-            for area in (item for item in self.areas if item.program == number):
-                lines.append(f"  {area.title()}")
-                lines += [f"    {line}" for line in area.map() if maps]
-                if maps and area.facts["events"]:
-                    lines.append(f"    events used, of 8: {area.events()}")
-                lines += [f"    {line}" for line in area.elsewhere]
+            for alike in _alike([item for item in self.areas if item.program == number], maps):
+                first, last = alike[0], alike[-1]
+                lines.append(f"  {first.title()}" if len(alike) == 1 else f"  areas {first.number} to {last.number} alike: {first.what()}")
+                lines += [f"    {line}" for line in first.rest(maps)]
+                lines += [f"    {line}" for line in last.elsewhere]
         lines += [str(item) for item in (*self.errors, *self.notes)]
         checked = "waits, places in the UB, results" + (", every byte that was written" if self.ran else "")
-        lines.append(f"{_count(len(self.errors), 'fault')} found" if self.errors else f"nothing wrong: {checked}")
+        if self.errors:
+            lines.append(f"{_count(len(self.errors), 'fault')} found")
+        else:
+            lines.append(f"nothing wrong: {checked}" if self.programs else "nothing was launched, so nothing was checked")
         return "\n".join(lines) + "\n"
 
     def __str__(self) -> str:
         return self.text()
+
+
+def _alike(areas: list[AreaReport], maps: bool) -> list[list[AreaReport]]:
+    # Areas in a row of which the same would be said.
+    return [list(group) for _, group in itertools.groupby(areas, lambda area: (area.what(), area.rest(maps)))]
 
 
 def _count(number: int, what: str) -> str:

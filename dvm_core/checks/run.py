@@ -27,7 +27,8 @@ def check(target: Any, *args: Any, device: str | None = None, **kwargs: Any) -> 
     use stays. Raises ArgumentError where there is no code.
     """
     name = chip(device)
-    report = Report(name, getattr(target, "__qualname__", "") or getattr(target, "name", "") or f"program {target}")
+    names = (getattr(target, name, "") for name in ("__qualname__", "name", "__name__"))
+    report = Report(name, next(filter(None, names), f"program {target}"))
     if args or kwargs or _runs_by_itself(target):
         watch(report, lambda: _read(target(*args, **kwargs)))
         return report

@@ -11,7 +11,7 @@ from random_programs import random_program
 
 import dvm_core as dvm
 from dvm_core import _core
-from dvm_core.checks.report import KINDS, NOTES
+from dvm_core.checks.report import KINDS, NOTES, AreaReport, Finding, Report
 
 CHIPS = ("npu-sim:910b", "npu-sim:950")
 HERE = __file__
@@ -357,7 +357,7 @@ def test_the_command(tmp_path):
         return subprocess.run([sys.executable, "-m", "dvm_core", "check", *arguments], capture_output=True, text=True, check=False)
 
     whole = command(str(script), "--device", "npu-sim:950")
-    assert whole.returncode == 0 and "program 1 doubled" in whole.stdout and "loaded for MUL" in whole.stdout, whole.stdout + whole.stderr
+    assert whole.returncode == 3 and "program 1 doubled" in whole.stdout and "loaded for MUL" in whole.stdout, whole.stdout + whole.stderr
     assert "nothing wrong: waits, places in the UB, results, every byte that was written" in whole.stdout
     assert "loaded for MUL" not in command(str(script), "--brief", "--device", "npu-sim:950").stdout
     one = command(f"{script}:mixed")
@@ -368,6 +368,28 @@ def test_the_command(tmp_path):
                             ([f"{script}:nothing"], "has no 'nothing'")):
         failed = command(*arguments)
         assert failed.returncode == 1 and text in failed.stderr, (arguments, failed.stderr)
+
+
+def test_what_launches_nothing_is_not_said_to_be_right(tmp_path):
+    for report in (dvm.check(lambda: 3), dvm.check(np.exp, np.ones(3))):
+        assert not report and not report.errors and str(report).endswith("\nnothing was launched, so nothing was checked\n")
+    for text, code in (("print('hello')", 1), ("import sys; sys.exit(3)", 1), ("def f(:", 1), ("1 / 0", 1)):
+        (tmp_path / "a.py").write_text(text)
+        command = [sys.executable, "-m", "dvm_core", "check", str(tmp_path / "a.py")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == code and "nothing was launched, so nothing was checked" in done.stdout and "dvm_core" not in done.stderr
+
+
+def test_areas_in_a_row_that_are_alike_are_told_once():
+    def area(number, rows):
+        facts = {"kind": "vector", "tile": (rows, 8), "tiles": 4, "peak": 64, "limit": 128, "buffers": [], "events": {}}
+        return AreaReport(1, number, facts, None)
+    areas = [area(0, 1), *(area(n, 2) for n in range(1, 8))]
+    report = Report("npu-sim:910b", "f", [Finding("cast", "slow", (("f.py", 3),))], areas, [(1, "f")])
+    lines = str(report).splitlines()
+    assert lines[2:4] == ["  area 0: vector, 4 tiles of 1 x 8, 64 of 128 bytes of UB (50 %)",
+                          "  areas 1 to 7 alike: vector, 4 tiles of 2 x 8, 64 of 128 bytes of UB (50 %)"]
+    assert lines[4] == "f.py:3: note: cast: slow" and lines[5].startswith("nothing wrong") and report
 
 
 def test_code_of_the_cpu_with_strips_has_no_ub():

@@ -1,5 +1,6 @@
 """The dvm command as a user types it."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -78,6 +79,31 @@ def test_run_prints_where_the_time_went(script):
 def test_an_exception_of_the_script_is_its_own(script):
     code, _, err = run("run", script("def f():\n    raise ValueError('mine')\nf()"))
     assert code == 1 and "kernel.py" in err and err.rstrip().endswith("ValueError: mine")
+
+
+def test_frames_are_the_users_own(script):
+    path = script("""
+        import numpy as np
+        import dvm
+
+        @dvm.kernel
+        def added(k, a, b):
+            return k.store(k.add(k.load(a, "float32"), k.load(b, "float32")))
+
+        def layer(n):
+            return added(np.ones((2, 3), np.float32), np.ones(3 + n, np.float32))
+
+        layer(1)
+    """)
+    code, _, err = run("run", path)
+    assert code == 1 and "in layer\n" in err and "in <module>\n" in err and "broadcast" in err
+    assert "cli.py" not in err and "runpy" not in err and f"dvm_core{os.sep}" not in err
+    code, _, err = run("run", script("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise OSError('x') from e"))
+    assert code == 1 and "ZeroDivisionError" in err and err.endswith("OSError: x\n") and "cli.py" not in err and "runpy" not in err
+    code, _, err = run("run", script("import dvm\ndef f(:\n"))
+    assert code == 1 and err.startswith("  File ") and "SyntaxError" in err and "runpy" not in err
+    code, _, err = run("dis", f"{script('raise ValueError(3)')}:f")
+    assert code == 1 and err.count("  File ") == 1 and err.endswith("ValueError: 3\n")
 
 
 @pytest.mark.parametrize(

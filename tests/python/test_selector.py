@@ -236,6 +236,30 @@ def test_a_damaged_file_is_no_file(tmp_path, text):
     assert warm.load(tmp_path / "shapes") == 0 == warm.load(tmp_path / "none")
 
 
+def test_a_file_of_something_else_is_left_alone(tmp_path):
+    script, other, shapes = tmp_path / "hello.py", tmp_path / "precious.py", tmp_path / "shapes"
+    script.write_text("print('ran')")
+
+    def run(file):
+        done = subprocess.run([sys.executable, "-m", "dvm_core", "run", "--warm", str(file), str(script)], capture_output=True, text=True,
+                              check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    for text in ("print('years of work')\n", '{"version": "mine"}', "\0" * 100):
+        other.write_text(text)
+        code, out, err = run(other)
+        assert code == 1 and not out and "is no file of shapes: left alone" in err and other.read_text() == text
+        with pytest.raises(OSError, match="is no file of shapes: left alone"):
+            warm.save(other)
+    assert run(tmp_path)[0] == 1
+    again(columns, {(3, 11): 5})
+    assert warm.save(shapes)
+    kept = shapes.read_bytes()
+    assert run(shapes) == (0, "ran\n", "") and shapes.read_bytes() == kept  # a run without launches keeps it
+    code, out, err = run(tmp_path / "none")
+    assert code == 0 and "no shapes read from" in err and not (tmp_path / "none").exists()
+
+
 def test_shapes_that_a_program_cannot_have_are_passed_over():
     called(scores, *of(3, 5))
     found = next(e for e in _core.shapes_used(10_000) if e[0] == "scores" and e[2][:2] == (3, 5))

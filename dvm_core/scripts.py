@@ -1,0 +1,83 @@
+"""What a user sees of an exception of their script: their own frames, without those of the command that ran it."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import types
+
+from .errors import Error
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def tell(error: BaseException) -> bool:
+    """Prints an exception as Python would have if the script had been run by it. False: it is none of the script's, nothing is printed.
+
+    Frames of the VM are left out of errors that it raises on purpose and of exceptions that the script raises; where the VM itself fails,
+    they are what is wanted.
+    """
+    chain = list(_chain(error))
+    mine = [_own(link) for link in chain]
+    if mine[0] is None and not _ran(error.__traceback__):
+        return False
+    for link, frames in zip(chain, mine, strict=True):
+        link.__traceback__ = frames
+    sys.excepthook(type(error), error, error.__traceback__)
+    return True
+
+
+def exit_code(code: object) -> int:
+    """What Python makes of `sys.exit(code)`: a text is printed."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    # The exception, and those that it came of.
+    found: list[BaseException] = []
+    left: list[BaseException | None] = [error]
+    while left:
+        link = left.pop()
+        if link is not None and all(link is not other for other in found):
+            found.append(link)
+            left += [link.__cause__, link.__context__]
+    return found
+
+
+def _own(error: BaseException) -> types.TracebackType | None:
+    frames: list[types.TracebackType] = []
+    step = error.__traceback__
+    while step is not None:
+        frames.append(step)
+        step = step.tb_next
+    if frames and not isinstance(error, Error) and _of_vm(frames[-1]):  # ours has failed: from the script on
+        first = next((at for at, frame in enumerate(frames) if not _of_vm(frame) and not _of_runpy(frame)), len(frames))
+        kept = frames[first:]
+    else:
+        kept = [frame for frame in frames if not _of_vm(frame) and not _of_runpy(frame)]
+    following = None
+    for frame in reversed(kept):
+        following = types.TracebackType(following, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return following
+
+
+def _ran(step: types.TracebackType | None) -> bool:
+    # Whether it comes of running a file: one that cannot be compiled has no frame of its own.
+    last = None
+    while step is not None:
+        last, step = step, step.tb_next
+    return last is not None and _of_runpy(last)
+
+
+def _of_vm(step: types.TracebackType) -> bool:
+    return os.path.abspath(step.tb_frame.f_code.co_filename).startswith(_OURS)
+
+
+def _of_runpy(step: types.TracebackType) -> bool:
+    return step.tb_frame.f_code.co_filename in ("<frozen runpy>", runpy.__file__)
