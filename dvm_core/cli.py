@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import runpy
@@ -50,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         "--warm", metavar="FILE", help="compile the shapes of the last run, kept in FILE, before they come; FILE is written anew at the end"
     )
     run.add_argument("script")
-    run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")
+    run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script").required = False
     run.set_defaults(command=_run)
 
     dis = commands.add_parser("dis", help="disassemble a .msbc file, or the programs of a function: file.py:function")
@@ -62,8 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     dis.add_argument("--passes", action="store_true", help="what each pass of the compiler made of it instead")
     dis.add_argument("--descriptors", action="store_true", help="what each instruction needs and what would run it on each device instead")
-    dis.add_argument("--device", help="with --descriptors: this device only, for instance ascend:0")
-    dis.add_argument("--run", action="store_true", help="run FILE.py as a script first (default: import it)")
+    dis.add_argument("--device", help="run FILE.py on it, for its tile code; with --descriptors: this device only, for instance ascend:0")
+    dis.add_argument("--run", action="store_true", help="run FILE.py as a script first (default: import it), so that kernels are called")
     dis.set_defaults(command=_dis)
 
     check = commands.add_parser("check", help="check a script, or file.py:function, by the rules of a simulated NPU")
@@ -97,7 +98,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if not script.is_file():
         raise ArgumentError(f"there is no script {arguments.script!r}")
     devices.set_device(arguments.device)
-    serve_dvm()
+    scripts.serve_dvm()
     sys.argv = [arguments.script, *arguments.args]
     sys.path.insert(0, str(script.resolve().parent))
     if arguments.advise:
@@ -148,34 +149,41 @@ def _save_shapes(path: Path) -> None:
         print(f"dvm: the shapes of this run are not kept: {error}", file=sys.stderr)
 
 
-def serve_dvm() -> None:
-    """Makes `import dvm` give this package, for scripts written for DVM. A real DVM that is already imported is left alone."""
-    sys.modules.setdefault("dvm", sys.modules[__package__ or "dvm_core"])
-
-
 def _dis(arguments: argparse.Namespace) -> int:
+    from .checks.run import on
     from .devices import report
 
-    if arguments.device and not arguments.descriptors:
-        raise ArgumentError("--device goes with --descriptors")
-    report.ends(arguments.device)
+    chosen = [f"--{name}" for name in ("level", "passes", "descriptors") if getattr(arguments, name)]
+    if len(chosen) > 1:
+        raise ArgumentError(f"{chosen[0]} does not go with {chosen[1]}: each says what is shown")
+    if arguments.descriptors:
+        report.ends(arguments.device)
     if arguments.what.endswith(".msbc"):
+        if arguments.device and not arguments.descriptors:
+            raise ArgumentError("--device of a .msbc file goes with --descriptors; tile code for a device: FILE.py:FUNCTION")
         return _dis_file(Path(arguments.what), arguments)
     path, _, name = arguments.what.rpartition(":")
     if not path.endswith(".py") or not name:
         raise ArgumentError(f"{arguments.what!r} is neither a .msbc file nor file.py:function")
     if not Path(path).is_file():
         raise ArgumentError(f"there is no file {path!r}")
-    target = _resolve(Path(path), name, arguments.run)
+    with contextlib.nullcontext() if arguments.descriptors or not arguments.device else on(arguments.device):
+        return _dis_function(Path(path), name, arguments)
+
+
+def _dis_function(path: Path, name: str, arguments: argparse.Namespace) -> int:
+    from .devices import report
+
+    target = scripts.resolve(path, name, arguments.run)
     found = _programs_of(target, name)
     levels = [arguments.level] if arguments.level else ["graph", "tensor", "tile"]
     if not found:
+        more = f"Call it when {path} is imported" + ("" if arguments.run else ", or pass --run to run the file as a script")
         if not hasattr(target, "dump"):
-            raise ArgumentError(
-                f"{name} has not been called, so there is no program of it. Call it when {path} is imported, or pass --run "
-                f"to run the file as a script"
-            )
-        print(f"// {name} has loads of any shape and was not called: the graph as built", end="\n")
+            raise ArgumentError(f"{name} has not been called, so there is no program of it. {more}")
+        if arguments.descriptors or arguments.passes or arguments.device or levels[0] != "graph":
+            raise ArgumentError(f"{name} takes any shape and has not been called, so there is no code of it, only its graph. {more}")
+        print(f"// {name} has loads of any shape and was not called: the graph as built. {more}")
         print(target.dump(), end="")
     for program in found if arguments.descriptors else ():
         print(f"// program {program.id} {program.name}: descriptors")
@@ -200,9 +208,9 @@ def _check(arguments: argparse.Namespace) -> int:
     if not Path(path).is_file():
         raise ArgumentError(f"there is no file {path!r}")
     if name:
-        code, found = 0, check(_resolve(Path(path), name, arguments.run), device=arguments.device)
+        code, found = 0, check(scripts.resolve(Path(path), name, arguments.run), device=arguments.device)
     else:
-        serve_dvm()
+        scripts.serve_dvm()
         sys.argv = [path, *arguments.args]
         sys.path.insert(0, str(Path(path).resolve().parent))
         found = Report(chip(arguments.device), path)
@@ -239,23 +247,6 @@ def _dis_file(path: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _resolve(path: Path, name: str, as_script: bool) -> Any:
-    # The object `name` (dots allowed) of a file that is imported, or run as a script.
-    serve_dvm()
-    sys.path.insert(0, str(path.resolve().parent))
-    sys.argv = [str(path)]
-    names = runpy.run_path(str(path), run_name="__main__" if as_script else path.stem)
-    first, *rest = name.split(".")
-    if first not in names:
-        raise ArgumentError(f"{path} has no {first!r}")
-    target = names[first]
-    for part in rest:
-        if not hasattr(target, part):
-            raise ArgumentError(f"{path}: {name!r}: there is no {part!r}")
-        target = getattr(target, part)
-    return target
-
-
 def _programs_of(target: Any, name: str) -> list[Any]:
     from . import programs
     from .frontends.builder import KernelFunction
@@ -268,6 +259,8 @@ def _programs_of(target: Any, name: str) -> list[Any]:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    if arguments.ops is not None and arguments.device is not None:
+        raise ArgumentError("--device does not go with --ops, which checks this processor; --device D alone says what runs each op there")
     if arguments.ops is not None:
         return _doctor_ops([op.upper() for op in arguments.ops], color)
     if arguments.device is not None:

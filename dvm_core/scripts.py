@@ -1,4 +1,4 @@
-"""What a user sees of an exception of their script: their own frames, without those of the command that ran it."""
+"""Scripts that a command runs: `import dvm` in them, what is taken from them, and what a user sees of their exceptions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,34 @@ import os
 import runpy
 import sys
 import types
+from pathlib import Path
+from typing import Any
 
-from .errors import Error
+from .errors import ArgumentError, Error
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def serve_dvm() -> None:
+    """Makes `import dvm` give this package, for scripts written for DVM. A real DVM that is already imported is left alone."""
+    sys.modules.setdefault("dvm", sys.modules[__package__ or "dvm_core"])
+
+
+def resolve(path: Path, name: str, as_script: bool) -> Any:
+    """The object `name` (dots allowed) of a file that is imported, or run as a script. Raises ArgumentError if there is none."""
+    serve_dvm()
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.argv = [str(path)]
+    names = runpy.run_path(str(path), run_name="__main__" if as_script else path.stem)
+    first, *rest = name.split(".")
+    if first not in names:
+        raise ArgumentError(f"{path} has no {first!r}")
+    target = names[first]
+    for part in rest:
+        if not hasattr(target, part):
+            raise ArgumentError(f"{path}: {name!r}: there is no {part!r}")
+        target = getattr(target, part)
+    return target
 
 
 def tell(error: BaseException) -> bool:

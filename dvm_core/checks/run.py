@@ -122,7 +122,7 @@ def programs_of(target: Any) -> list[Any]:
     if isinstance(target, (Kernel, KernelFunction)):
         kernel = target.kobj if isinstance(target, KernelFunction) else target
         if kernel.launch is None and any(node.op in ("Load", "ViewLoad") and node.dims is None for node in kernel._reached()):
-            text = "takes any shape, so its code is made when it is called: check(kernel, *arrays), or dvm check on a script that calls it"
+            text = "takes any shape, so its code is made when it is called: check(kernel, *arrays), or dvm check --run, or a whole script"
             raise ArgumentError(f"{kernel.name} {text}")
         return kernel._code()
     name = getattr(target, "__qualname__", None)

@@ -58,15 +58,20 @@ def switched(name: str, seconds: float) -> bool:
 
         ascend.open_device(name)
     elif name not in profiles():
-        available = ", ".join(repr(device) for device in profiles())
-        elsewhere = _ELSEWHERE.get(str(name).partition(":")[0].lower())
-        if elsewhere:
-            raise DeviceError(f"device {name!r} is {elsewhere}, which this version does not run on; available: {available}")
-        raise DeviceError(f"there is no device {name!r}; available: {available}")
+        raise unknown(name)
     try:
         return _core.set_device(name, int(seconds * 1000)) is not None
     except _core.Error as error:
         raise DeviceError(f"device {name!r}: {error}. Nothing was moved, and {device()!r} stays in use") from None
+
+
+def unknown(name: Any) -> DeviceError:
+    """What is said of a name that is no device's."""
+    available = ", ".join(repr(device) for device in profiles())
+    elsewhere = _ELSEWHERE.get(str(name).partition(":")[0].lower())
+    if elsewhere:
+        return DeviceError(f"device {name!r} is {elsewhere}, which this version does not run on; available: {available}")
+    return DeviceError(f"there is no device {name!r}; available: {available}")
 
 
 def device() -> str:

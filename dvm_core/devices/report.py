@@ -7,17 +7,24 @@ from typing import Any
 
 from ..errors import ArgumentError
 from ..msbc.text import comment, instruction_text
+from . import profiles, unknown
+from .ascend import number_of
 from .descriptors import Descriptor, descriptors
 from .templates import BACK_ENDS, BackEnd, NoTemplate, Template, back_end, bind
 
 
 def ends(device: str | None) -> list[BackEnd]:
-    """The back end of a device's name, all for None. Raises ArgumentError."""
+    """The back end of a device's name, all for None. Raises ArgumentError, and DeviceError for a device that cannot be."""
     if device is None:
         return list(BACK_ENDS.values())
     found = back_end(device)
     if found is None:
         raise ArgumentError(f"there is no back end for {device!r}; there are {', '.join(BACK_ENDS)}")
+    if device != found.name and found.adapter:
+        if found.name == "ascend":
+            number_of(device)
+        elif device not in profiles():
+            raise unknown(device)
     return [found]
 
 

@@ -156,6 +156,20 @@ def test_dis_of_functions(script):
     assert code == 1 and "has not been called" in err and "--run" in err
 
 
+def test_dis_of_a_kernel_of_any_shape_names_run_and_shows_a_chips_code(script):
+    what = f"{script(KERNEL)}:scaled"
+    assert "--run" in run("dis", what)[1]
+    for option in (["--descriptors"], ["--passes"], ["--level", "tile"], ["--device", "npu-sim:910b"]):
+        code, out, err = run("dis", *option, what)
+        assert code == 1 and "--run" in err and not out
+    code, out, err = run("dis", "--run", "--device", "npu-sim:910b", "--level", "tile", what)
+    assert code == 0 and "load.fp32" in out, err
+    code, _, err = run("dis", "--run", "--device", "npu-sim:999", what)
+    assert code == 1 and "there is no device 'npu-sim:999'; available" in err
+    code, _, err = run("check", what)
+    assert code == 1 and "--run" in err
+
+
 @pytest.mark.parametrize(
     "what, text", [("missing.msbc", "there is no file"), ("missing.py:f", "there is no file"), ("x.txt", "neither a .msbc file nor")]
 )
@@ -208,6 +222,8 @@ def test_lsp_says_it_is_not_there_if_it_is_not():
 
 
 def test_usage_and_version():
+    code, _, err = run("run")
+    assert code == 2 and err.endswith("required: script\n")
     code, _, err = run()
     assert code == 2 and "usage: dvm" in err
     assert run("--version")[1] == f"dvm {dvm.__version__}\n"

@@ -270,10 +270,21 @@ def test_dis_of_a_file_shows_them_too(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments, text", [(["--descriptors", "--device", "toaster"], "no back end for 'toaster'; there are cpu"),
-                                             (["--device", "cpu"], "--device goes with --descriptors")])
+                                             (["--device", "cpu"], "--device of a .msbc file goes with --descriptors"),
+                                             (["--descriptors", "--device", "npu-sim:999"], "there is no device 'npu-sim:999'; available"),
+                                             (["--descriptors", "--device", "ascend:x"], "there is no device 'ascend:x'; an Ascend NPU is"),
+                                             (["--passes", "--level", "tile"], "--level does not go with --passes")])
 def test_dis_refuses_what_makes_no_sense(arguments, text, capsys):
     assert main(["dis", "x.msbc", *arguments]) == 1
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("device", ["npu-sim:999", "ascend:x", "toaster"])
+def test_doctor_refuses_a_device_that_cannot_be(device, capsys):
+    assert main(["doctor", "--device", device]) == 1
+    told = capsys.readouterr()
+    assert repr(device) in told.err and not told.out
+    assert main(["doctor", "--ops", "--device", "cpu"]) == 1 and "--device does not go with --ops" in capsys.readouterr().err
 
 
 def test_doctor_of_a_device_has_a_line_for_every_op(capsys):
