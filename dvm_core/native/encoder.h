@@ -66,6 +66,7 @@ class Encoder {
   const AreaCode* near(const TileRoom& room) const;
   void lay_out(const TileRoom& room);
   void form_strips();
+  void widen_tiles();
   StripCode make_strip(const TileOp* ops, int32_t count) const;
   int loop_at(TileOp* first, TileOp* end, const std::vector<int32_t>& uses) const;
 

@@ -17,6 +17,9 @@ constexpr size_t kMostInstructions = 24;
 constexpr int64_t kNarrowestRows = 64;     // columns, where rows are gone through one by one
 constexpr int64_t kSmallestTile = 512;     // elements: below, instructions one by one are as fast
 constexpr int kLongestLoop = 16;
+// Tiles of an area that is one strip. An eighth of it, up to what is worth waking a core for; a part for each of many cores, beyond.
+constexpr int64_t kWorthACore = 8192, kFewCores = 8;
+constexpr int64_t kLargestTile = 32768, kManyCores = 64;
 
 bool is_row_reduction(Tile id) { return id == Tile::kSumX || id == Tile::kMaxX || id == Tile::kMinX; }
 bool is_unary(const TileOp& op) { return op.b < 0; }
@@ -233,6 +236,18 @@ void Encoder::form_strips() {
   }
   close();
   ops_ = std::move(done);
+  widen_tiles();
+}
+
+// An area that is one strip has nothing in the caches between its instructions, however large its tiles are: the fewer, the less it takes to
+// go from one to the next.
+void Encoder::widen_tiles() {
+  Geometry& g = out_.space;
+  const bool one_strip = ops_.size() > 1 && ops_[0].id == Tile::kStrip && ops_[0].behind == static_cast<int32_t>(ops_.size()) - 1;
+  if (in_.tile_elements || !one_strip || g.rows > 1 || std::any_of(ops_.begin(), ops_.end(), by_rows)) return;
+  const int64_t wanted = std::max(std::min(g.cols / kFewCores, kWorthACore), std::min(g.cols / kManyCores, kLargestTile));
+  g.tile_cols = std::max(g.tile_cols, (wanted + kStripMost - 1) / kStripMost * kStripMost);
+  g.chunks = (g.cols + g.tile_cols - 1) / g.tile_cols;
 }
 
 StripCode Encoder::make_strip(const TileOp* ops, int32_t count) const {

@@ -174,3 +174,16 @@ def test_an_update_whose_inner_value_is_wanted_keeps_it_in_memory(wanted):
     got, want = run(w.p, sorted({*keep, value}))[0], unfused(w.p, sorted({*keep, value}))
     for v in {*keep, value}:
         assert same_bits(got.array(v), want.array(v))
+
+
+LARGE = [(1000, 1000), (50_001, 6272), (100_000, 8192), (1_000_000, 15744), (3_000_000, 32768)]
+
+
+@pytest.mark.parametrize(("size", "tile"), LARGE)
+def test_an_area_that_is_one_strip_has_large_tiles(size, tile):
+    p = Program()
+    x = p.input(np.arange(size, dtype=np.float32))
+    out = p.op("ADD", p.op("MUL", x, x), x)
+    recorded, launches = run(p, [out])
+    assert f"tile=1x{tile}," in launches[0].program.tile_text(0)
+    assert same_bits(recorded.array(out), p.inputs[0] * p.inputs[0] + p.inputs[0])
