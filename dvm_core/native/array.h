@@ -50,8 +50,10 @@ class Recorder {
   void flush();                         // runs what is pending. Throws UserError or a Python exception
   bool grown() const { return graph.size() >= look_values_ || input_bytes_ >= look_bytes_; }
   void look();
+  bool revive();  // one that is over and that nobody else holds: as if newly made
 
  private:
+  void begin_again();
   int64_t waiters_ = 0, input_bytes_ = 0, look_values_, look_bytes_;
 };
 Recorder& recorder_at(nb::handle h);

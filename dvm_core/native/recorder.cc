@@ -76,10 +76,23 @@ void Recorder::drop(const Tensor& t) {
   if (t.value < 0 || t.value >= static_cast<int64_t>(waiting.size()) || waiting[static_cast<size_t>(t.value)] != &t) return;
   waiting[static_cast<size_t>(t.value)] = nullptr;
   if (--waiters_ > 0 || !owner.is_none() || over) return;
+  begin_again();
+}
+
+void Recorder::begin_again() {
   number = next_number();  // first: letting go of memory may run Python, which records
   waiting.clear();
-  input_bytes_ = 0;
+  waiters_ = input_bytes_ = 0;
   graph.begin_again();
+}
+
+bool Recorder::revive() {
+  if (!over || graph.pending() || !owner.is_none() || Py_REFCNT(graph_object.ptr()) != 1) return false;
+  begin_again();
+  look_values_ = kLookValues;
+  look_bytes_ = kLookBytes;
+  over = false;
+  return true;
 }
 
 void Recorder::add_input(Tensor& t) {
@@ -206,6 +219,10 @@ nb::object current_recorder() {
   if (here.own && !recorder_at(here.own).over && recorder_at(here.own).grown()) {
     const nb::object held = nb::borrow(here.own);
     recorder_at(held).look();
+  }
+  if (here.own && recorder_at(here.own).over && Py_REFCNT(here.own) == 1) {
+    const nb::object held = nb::borrow(here.own);  // Python that runs meanwhile makes one of its own
+    if (recorder_at(held).revive() && held.is(here.own)) return held;
   }
   if (!here.own || recorder_at(here.own).over) begin_own();
   return nb::borrow(here.own);

@@ -174,7 +174,7 @@ int Encoder::loop_at(TileOp* first, TileOp* end, const std::vector<int32_t>& use
 
 void Encoder::form_strips() {
   const int64_t cols = out_.space.tile_cols;
-  if (out_.space.tile_rows * cols < kSmallestTile) return;
+  if (out_.space.tile_rows * cols < kSmallestTile || ops_.size() < 2) return;
   std::vector<TileOp> done, strip, after;
   done.reserve(ops_.size() + 4);
   std::vector<int32_t> uses(registers_.size(), 0);

@@ -33,7 +33,7 @@ void product_tiles_of(int64_t elements, const Area& area, Geometry* g) {
 }  // namespace
 
 TileSpace::TileSpace(const Area& area) : axes_(area.bounds.count) {
-  externals.reserve(8);
+  externals.reserve(std::min<size_t>(8, 2 * area.instrs.size() + 1));
   int64_t before = 1;
   for (int k = 0; k < axes_; ++k) {
     extent_[k] = area.bounds.at[k] / before;

@@ -193,3 +193,50 @@ def test_a_thread_whose_arrays_are_read_by_others_holds_nothing_of_them():
         sizes.append(size())
     thread.join()
     assert values == [2.0 * i for i in range(2000)] and max(sizes) < 8 and sum(ref() is not None for ref in seen) <= 1
+
+
+def test_a_thread_records_on_in_the_graph_that_was_run_if_nobody_holds_it():
+    x = dvm.tensor(np.arange(4, dtype=np.float32))
+    y = x + 1
+    y.numpy()
+    first, number = id(current().graph), size()
+    assert number == 0
+    for i in range(5):
+        assert (y * i).sum().item() == 10.0 * i  # values of before are inputs now
+        assert size() == 0 and id(current().graph) == first
+    graph = current().graph
+    assert (x + 1).sum().item() == 10.0
+    assert current().graph is not graph and graph.size() == 3  # what is held stays as it was
+
+
+def test_a_failure_is_not_mistaken_for_one_of_what_is_recorded_after_it():
+    x = dvm.tensor(np.arange(4))
+    for kept in (True, False):
+        wrong = x[dvm.tensor(np.array([7]))]
+        with pytest.raises(dvm.Error, match="out of range"):
+            wrong.numpy()
+        if not kept:
+            del wrong
+        right = [x + i for i in range(3)]
+        assert [int(r.sum()) for r in right] == [6, 10, 14]
+        if kept:
+            with pytest.raises(dvm.Error, match="out of range"):
+                bool(wrong)
+
+
+def test_memory_that_goes_while_a_thread_begins_to_record_may_record_itself():
+    out = []
+
+    def goes() -> None:
+        out.append((dvm.tensor(np.ones(3, np.float32)) + 1).sum().item())
+
+    for i in range(20):
+        x = held(i)
+        weakref.finalize(x, goes)
+        a = dvm.tensor(x) * 2
+        del x
+        assert a.sum().item() == 8.0 * i
+        del a
+        assert (dvm.tensor(np.ones(2, np.float32)) * i).sum().item() == 2.0 * i
+    gc.collect()
+    assert out == [6.0] * 20
