@@ -26,7 +26,7 @@ def line_of(text):
 
 
 class Session(Client):
-    def begin(self, what, *breakpoints, **more):
+    def debug(self, what, *breakpoints, **more):
         points = [{"line": line} for line in breakpoints]
         self.launch(lambda client: client.request("setBreakpoints", source={"path": str(TARGET)}, breakpoints=points),
                     program=str(TARGET), args=[what], cwd=str(ROOT), python=[sys.executable], console="internalConsole",
@@ -58,7 +58,7 @@ def session():
 
 
 def test_suspended_in_place_the_users_frame_is_on_top(session):
-    session.begin("stops")
+    session.debug("stops")
     for i in range(5):
         body, frames = session.stopped()
         assert body["reason"] == "breakpoint"
@@ -70,7 +70,7 @@ def test_suspended_in_place_the_users_frame_is_on_top(session):
 
 
 def test_evaluation_runs_on_the_stopped_thread_and_variables_can_be_set(session):
-    session.begin("stops")
+    session.debug("stops")
     _, frames = session.stopped()
     assert session.value("__import__('threading').current_thread().name", frames[0]) == "'MainThread'"
     assert session.value("python_stop.inside_debugger()", frames[0]) == "True"
@@ -87,7 +87,7 @@ def test_evaluation_runs_on_the_stopped_thread_and_variables_can_be_set(session)
 
 
 def test_a_step_over_and_out_go_on_in_python(session):
-    session.begin("stops", justMyCode=False)
+    session.debug("stops", justMyCode=False)
     session.stopped()
     session.go_on("next")
     assert session.stopped()[1][0]["line"] == line_of("the next line")
@@ -96,7 +96,7 @@ def test_a_step_over_and_out_go_on_in_python(session):
 
 
 def test_a_step_never_lands_in_our_files(session):
-    session.begin("steps_over_ours", line_of("a function of the package"), justMyCode=False)
+    session.debug("steps_over_ours", line_of("a function of the package"), justMyCode=False)
     session.stopped()
     session.go_on()
     _, frames = session.stopped()
@@ -108,7 +108,7 @@ def test_a_step_never_lands_in_our_files(session):
 
 @pytest.mark.parametrize("just_my_code", [True, False])
 def test_steps_out_of_a_function_that_we_called_come_back_to_the_user(session, just_my_code):
-    session.begin("called_by_ours", line_of("called by the package"), justMyCode=just_my_code)
+    session.debug("called_by_ours", line_of("called by the package"), justMyCode=just_my_code)
     _, frames = session.stopped()
     assert [f["name"].rpartition(".")[2] for f in frames[:3]] == ["callback", "called_by_ours", "<module>"]
     session.go_on("stepOut")
@@ -119,7 +119,7 @@ def test_steps_out_of_a_function_that_we_called_come_back_to_the_user(session, j
 
 
 def test_stepping_over_a_return_into_us_comes_back_to_the_user(session):
-    session.begin("called_by_ours", line_of("called by the package"))
+    session.debug("called_by_ours", line_of("called by the package"))
     lines = []
     for _ in range(3):
         lines.append(session.stopped()[1][0]["line"])
@@ -129,14 +129,14 @@ def test_stepping_over_a_return_into_us_comes_back_to_the_user(session):
 
 
 def test_replies_are_not_held_back(session):
-    session.begin("stops")
+    session.debug("stops")
     _, frames = session.stopped()
     option = "__import__('pydevd').get_global_debugger().writer.sock.getsockopt(6, 1)"
     assert session.value(option, frames[0]) == "1"
 
 
 def test_other_threads_stop_too(session):
-    session.begin("with_another_thread")
+    session.debug("with_another_thread")
     body, _ = session.stopped()
     assert body["allThreadsStopped"]
     other = next(t["id"] for t in session.request("threads")["threads"] if t["name"] == "other")
@@ -147,7 +147,7 @@ def test_other_threads_stop_too(session):
 
 
 def test_a_waiting_thread_joins_a_stop_without_one_of_its_own(session):
-    session.begin("joins", line_of("a breakpoint here"))
+    session.debug("joins", line_of("a breakpoint here"))
     body, frames = session.stopped()
     assert frames[0]["name"] == "other"
     frames = session.request("stackTrace", threadId=1)["stackFrames"]
@@ -159,12 +159,12 @@ def test_a_waiting_thread_joins_a_stop_without_one_of_its_own(session):
 
 
 def test_a_thread_has_one_queue_whoever_asks_first(session):
-    session.begin("asks_at_once")
+    session.debug("asks_at_once")
     assert "queues 200" in session.ended()
 
 
 def test_a_breakpoint_in_swapped_code_is_hit(session):
-    session.begin("swapped", line_of("in the new code"))
+    session.debug("swapped", line_of("in the new code"))
     session.stopped()
     session.go_on()
     _, frames = session.stopped()
@@ -175,7 +175,7 @@ def test_a_breakpoint_in_swapped_code_is_hit(session):
 
 @before_312
 def test_tracing_goes_off_in_all_threads_and_comes_back(session):
-    session.begin("untraced")
+    session.debug("untraced")
     _, frames = session.stopped()
     assert frames[0]["line"] == line_of("stops here")
     assert session.value("threads_run()", frames[0]) == "False"
@@ -200,7 +200,7 @@ def test_tracing_goes_off_in_all_threads_and_comes_back(session):
 
 @before_312
 def test_tracing_is_left_as_it_was_found(session):
-    session.begin("leaves")
+    session.debug("leaves")
     assert "traced True hooked True False" in session.ended()
 
 
