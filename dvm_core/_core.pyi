@@ -137,14 +137,17 @@ def array_alias(array: Tensor) -> Any:
     """Another Array on the same memory."""
 class Replay:
     """A flush that can be run again on other memory of the same shapes."""
+REPLAYED_ARGUMENTS: int
+"""At most so many arguments has a function whose calls are replayed."""
 class Replays:
     """The replays of a function in graph mode, by kind of arguments. donated: numbers of the arguments that are given away."""
     def __init__(self, donated: Sequence[int] = ()) -> None: ...
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """The function's result, None if it must be called."""
-    def add(self, arguments: tuple[Any, ...], replay: Replay, single: bool, guards: Callable[[], bool] | None) -> None:
+    def add(self, arguments: tuple[Any, ...], replay: Replay, single: bool, guards: Callable[[], bool] | None,
+            code: Sequence[tuple[Any, ...]] = ()) -> None:
         """For arguments like these. single: the result is one array, else a tuple. guards(): whether what is read from outside is as it
-        was."""
+        was. code: (function, code, defaults, defaults by name) of functions that must still have these."""
     def clear(self) -> None: ...
     def __len__(self) -> int: ...
 class ReplayedFunction:

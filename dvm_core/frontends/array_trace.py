@@ -40,8 +40,10 @@ class Trace:
             pass
         elif isinstance(result, Array) or (type(result) is tuple and result and all(isinstance(item, Array) for item in result)):
             results = (result,) if isinstance(result, Array) else result
-            found = None if handed else _core.recorded(self.arguments, results)
-            if found is None:
+            found = None if handed or len(self.arguments) > _core.REPLAYED_ARGUMENTS else _core.recorded(self.arguments, results)
+            if len(self.arguments) > _core.REPLAYED_ARGUMENTS:
+                why = f"it takes {len(self.arguments)} arguments, and a replay at most {_core.REPLAYED_ARGUMENTS}"
+            elif found is None:
                 why = "it returns something it did not compute"
             elif len(active._array_recorder.wanted()) != len({id(item) for item in results}):
                 why = "it keeps an array beyond the call"
@@ -49,13 +51,15 @@ class Trace:
             why = "it returns something else than arrays"
         if why:
             observed.of(self.info.name).untraceable = why
-            code = self.info.function.__code__
-            notice(f"{self.info.name} runs in stream mode: {why}", path=code.co_filename, line=code.co_firstlineno, category="trace",
+            here = self.info.function.__code__
+            notice(f"{self.info.name} runs in stream mode: {why}", path=here.co_filename, line=here.co_firstlineno, category="trace",
                    once=("trace", self.info.name, why))
         else:
-            holds = functools.partial(_holds, self.read) if self.read else None
+            code = [guard.state() for guard in self.read if isinstance(guard, guards.Code)]
+            read = [guard for guard in self.read if not isinstance(guard, guards.Code)]
+            holds = functools.partial(_holds, read) if read else None
             observed.of(self.info.name).traces += 1
-            self.info.replays.add(self.args, found, isinstance(result, Array), holds)
+            self.info.replays.add(self.args, found, isinstance(result, Array), holds, code)
         if handed:
             result = tuple(own.get(id(item), item) for item in result) if isinstance(result, tuple) else own[id(result)]
         return result

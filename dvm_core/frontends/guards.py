@@ -3,8 +3,8 @@
 The code is read, not run: its bytecode names the globals and closure cells it loads and the attributes it takes. Every attribute so
 named is looked at in every object that can be reached (arguments, globals, `self` and what hangs on it), which may be more than is
 read; docs/mindspore.md says what is not seen. Guarded are numbers, strings and None by value, tensors by identity, shape and dtype,
-containers by their items, the rest by identity. Functions of the standard library and of frameworks are not looked into, only the
-`construct` of their cells. Properties and __getattr__ of the user's objects are not run.
+containers by their items, functions by their code and defaults, the rest by identity. Functions of the standard library and of
+frameworks are not looked into, only the `construct` of their cells. Properties and __getattr__ of the user's objects are not run.
 """
 from __future__ import annotations
 
@@ -65,6 +65,28 @@ class Guard:
         return f"{self.label} ({'other items' if now is was else 'another ' + type(now).__name__})"
 
 
+class Code(Guard):
+    """A function that may be called: its code and defaults can be exchanged in place, as autoreload does."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: types.FunctionType) -> None:
+        super().__init__(f"{function.__qualname__}.__code__", functools.partial(getattr, function, "__code__"), function.__code__,
+                         (function.__defaults__, function.__kwdefaults__))
+        self.function = function
+
+    def holds(self) -> bool:
+        function, (defaults, named) = self.function, self.detail
+        return function.__code__ is self.value and function.__defaults__ is defaults and function.__kwdefaults__ is named
+
+    def words(self) -> str:
+        return f"{self.function.__qualname__} ({'other code' if self.function.__code__ is not self.value else 'other defaults'})"
+
+    def state(self) -> tuple[Any, ...]:
+        """What the core compares (Replays.add)."""
+        return (self.function, self.value, *self.detail)
+
+
 def _kind(tensor: Tensor) -> tuple:
     return tensor.shape, tensor.dtype
 
@@ -120,9 +142,10 @@ class _Search:
             self.reach(label, value)
 
     def code(self, function: Any) -> None:
-        function = inspect.unwrap(function)
+        function = inspect.unwrap(function, stop=self.exchangeable)
         if not isinstance(function, types.FunctionType) or not self.fresh(function, "code"):
             return
+        self.exchangeable(function)
         loaded, attributes = _reads(function.__code__)
         self.names |= attributes
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -132,6 +155,22 @@ class _Search:
             value = function.__globals__.get(name, _GONE)
             if not (isinstance(value, types.ModuleType) or _of_library(function)) or not _of_library(value):
                 self.guard(name, functools.partial(function.__globals__.get, name, _GONE), function.__globals__, name)
+
+    def exchangeable(self, function: Any) -> bool:
+        # A function, or a wrapper around one, whose code and defaults may become others in place.
+        user = isinstance(function, types.FunctionType) and function.__globals__.get("__name__", "").partition(".")[0] not in _LIBRARIES
+        if user and self.fresh(function, "exchanged"):
+            self.guards.append(Code(function))
+            for key, value in enumerate(function.__defaults__ or ()):
+                if isinstance(value, (list, dict)):
+                    self.guard(f"{function.__qualname__}.__defaults__[{key}]", functools.partial(_item, function.__defaults__, key),
+                               function.__defaults__, ("item", key))
+                else:
+                    self.reach(f"{function.__qualname__}.__defaults__[{key}]", value)
+            for name in function.__kwdefaults__ or ():
+                self.guard(f"{function.__qualname__}.__kwdefaults__[{name!r}]", functools.partial(_item, function.__kwdefaults__, name),
+                           function.__kwdefaults__, ("item", name))
+        return False
 
     def guard(self, label: str, read: Callable[[], Any], owner: Any, purpose: Any) -> None:
         if not self.fresh(owner, purpose):
@@ -178,8 +217,8 @@ class _Search:
             self.guard(f"{label}.{name}", functools.partial(table.get, name, _GONE), table, name)
 
     def code_of_user(self, function: Any) -> None:
-        function = inspect.unwrap(function)
-        if isinstance(function, types.FunctionType) and not _of_library(function):
+        inner = inspect.unwrap(function)
+        if isinstance(inner, types.FunctionType) and not _of_library(inner):
             self.code(function)
 
     def attribute(self, label: str, found: Any, name: str) -> None:

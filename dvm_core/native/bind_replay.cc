@@ -28,6 +28,16 @@ struct Kind {
   size_t first = 0;  // the first argument that is the same array
 };
 
+// A function the code may call, with what can be exchanged in it.
+struct Code {
+  nb::object function, code, defaults, named;
+  bool holds() const {
+    const auto* f = reinterpret_cast<PyFunctionObject*>(function.ptr());
+    const auto is = [](PyObject* now, const nb::object& was) { return (now ? now : Py_None) == was.ptr(); };
+    return is(f->func_code, code) && is(f->func_defaults, defaults) && is(f->func_kwdefaults, named);
+  }
+};
+
 bool same_plain(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
@@ -116,7 +126,7 @@ class Replays {
     if (held.load(std::memory_order_relaxed) || active_capture() || stopping()) return nb::none();
     // The usual case: what was used last fits, and nothing lets another thread run, or switch devices, until the results are there.
     if (Entry* last = entries_.empty() ? nullptr : entries_.front().get(); last && last->replay->is_short() && !last->guards.is_valid() && donated_.empty() &&
-                                                                           fits(last->kinds, arguments, count) && all_ready(arguments, count) &&
+                                                                           last->fits(arguments, count) && all_ready(arguments, count) &&
                                                                            !any_on_device(arguments, count))
       return last->replay->begin() ? replayed_short(*last, arguments, count) : nb::none();
     std::shared_ptr<Entry> entry = find(arguments, count);
@@ -136,12 +146,18 @@ class Replays {
     return entry->replay->begin() ? replayed(*entry, arguments, count) : nb::none();
   }
 
-  void add(nb::handle tuple, nb::object replay, bool single, nb::object guards) {
+  void add(nb::handle tuple, nb::object replay, bool single, nb::object guards, nb::handle code) {
     auto entry = std::make_shared<Entry>();
     entry->held = replay;
     entry->replay = &nb::cast<Replay&>(replay);
     entry->single = single;
     if (!guards.is_none()) entry->guards = std::move(guards);
+    const Items functions(code, "code");
+    for (size_t i = 0; i < functions.size(); ++i) {
+      const Items parts(functions[i], "code");
+      if (parts.size() != 4 || !PyFunction_Check(parts[0].ptr())) throw nb::type_error("Replays.add: code takes a function and three parts of it");
+      entry->code.push_back({nb::borrow(parts[0]), nb::borrow(parts[1]), nb::borrow(parts[2]), nb::borrow(parts[3])});
+    }
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr()));
     PyObject* const* arguments = reinterpret_cast<PyTupleObject*>(tuple.ptr())->ob_item;
     for (size_t i = 0; i < count; ++i) {
@@ -175,11 +191,15 @@ class Replays {
     Replay* replay = nullptr;
     bool single = true;  // one array, not a tuple of them
     nb::object guards;   // a callable, null: nothing is read from outside
+    std::vector<Code> code;
+    bool fits(PyObject* const* arguments, size_t count) const {
+      return dvm::fits(kinds, arguments, count) && std::all_of(code.begin(), code.end(), [](const Code& c) { return c.holds(); });
+    }
   };
 
   // What fits, now first in the list.
   std::shared_ptr<Entry> find(PyObject* const* arguments, size_t count) {
-    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return fits(e->kinds, arguments, count); });
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->fits(arguments, count); });
     if (found == entries_.end()) return nullptr;
     std::rotate(entries_.begin(), found, found + 1);
     return entries_.front();
@@ -275,13 +295,15 @@ nb::object recorded(nb::handle arguments, nb::handle results) {
 
 void bind_replays(nb::module_& m) {
   nb::class_<Replay>(m, "Replay", "A flush that can be run again on other memory of the same shapes.");
+  m.attr("REPLAYED_ARGUMENTS") = kArguments;
   nb::class_<Replays>(m, "Replays", "The replays of a function in graph mode, by kind of arguments.")
       .def(nb::init<std::vector<int>>(), "donated"_a = std::vector<int>())
       .def(
           "run", [](Replays& r, nb::tuple arguments) { return r.run(reinterpret_cast<PyTupleObject*>(arguments.ptr())->ob_item, arguments.size()); },
           "arguments"_a, "The function's result, None if it must be called.")
-      .def("add", &Replays::add, "arguments"_a, "replay"_a, "single"_a, "guards"_a.none(),
-           "For arguments like these. single: the result is one array, else a tuple. guards(): whether what is read from outside is as it was.")
+      .def("add", &Replays::add, "arguments"_a, "replay"_a, "single"_a, "guards"_a.none(), "code"_a = nb::tuple(),
+           "For arguments like these. single: the result is one array, else a tuple. guards(): whether what is read from outside is as it was. "
+           "code: (function, code, defaults, defaults by name) of functions that must still have these.")
       .def("clear", &Replays::clear)
       .def("__len__", &Replays::size);
   bind_replayed_function(m);

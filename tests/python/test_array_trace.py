@@ -1,6 +1,7 @@
 """Graph mode of functions over dvm.tensor arrays: replays give what the function gives, and are not used where they must not be."""
 from __future__ import annotations
 
+import functools
 import threading
 
 import numpy as np
@@ -381,3 +382,89 @@ def test_an_array_is_iterated_along_its_first_axis():
     assert (a.item(), b.item()) == (1, 2)
     with pytest.raises(TypeError, match="rank 0"):
         iter(dvm.tensor(1.0))
+
+
+def test_code_and_defaults_that_are_exchanged_in_place_are_seen():
+    def by_two(x, by=2.0, *, plus=0.0):
+        return x * by + plus
+
+    def by_five(x, by=2.0, *, plus=0.0):
+        return x * 5.0
+
+    wrapped = functools.wraps(by_two)(lambda *args: by_two(*args) * 1.0)
+    other = functools.wraps(by_two)(lambda *args: by_two(*args) * 3.0)
+    own, code = by_two.__code__, wrapped.__code__
+    kept = [by_two]
+    for called in (lambda x: by_two(x), by_two, lambda x: wrapped(x), functools.partial(by_two), lambda x: kept[0](x)):
+        function, runs = counted(called)
+        x = dvm.tensor(np.ones(3, np.float32))
+
+        def values(function=function, x=x):
+            first, again = (function(x).tolist()[0] for _ in range(2))
+            assert first == again
+            return first
+
+        assert values() == 2
+        count = len(runs)
+        by_two.__code__ = by_five.__code__
+        assert values() == 5
+        by_two.__code__ = own
+        assert values() == 2
+        by_two.__defaults__ = (7.0,)
+        assert values() == 7
+        by_two.__defaults__ = (2.0,)
+        by_two.__kwdefaults__ = {"plus": 1.0}
+        assert values() == 3
+        by_two.__kwdefaults__["plus"] = 4.0
+        assert values() == 6
+        by_two.__kwdefaults__ = {"plus": 0.0}
+        assert values() == 2
+        assert count < len(runs) < 14  # every second call is a replay
+    function, _ = counted(lambda x: wrapped(x))
+    assert function(x).tolist()[0] == function(x).tolist()[0] == 2
+    wrapped.__code__ = other.__code__
+    assert function(x).tolist()[0] == 6
+    wrapped.__code__ = code
+
+
+def test_the_code_of_the_graph_function_itself_is_seen():
+    def double(x):
+        return x * 2.0
+
+    def triple(x):
+        return x * 3.0
+
+    function, x = dvm.jit(double, mode="graph"), dvm.tensor(np.ones(3, np.float32))
+    assert [function(x).tolist()[0] for _ in range(3)] == [2, 2, 2]
+    own, double.__code__ = double.__code__, triple.__code__
+    assert [function(x).tolist()[0] for _ in range(3)] == [3, 3, 3]
+    double.__code__ = own
+    assert function(x).tolist()[0] == 2 and replays(function) == 2  # the first one stands again
+
+
+def test_what_a_default_holds_is_seen():
+    class Settings:
+        factor = 2.0
+
+    def scaled(x, factors=[2.0], settings=Settings):  # noqa: B006 what is tested
+        return x * factors[0] * settings.factor
+
+    function, x = dvm.jit(lambda x: scaled(x), mode="graph"), dvm.tensor(np.ones(3, np.float32))
+    assert [function(x).tolist()[0] for _ in range(2)] == [4, 4]
+    scaled.__defaults__[0][0] = 3.0
+    assert function(x).tolist()[0] == 6
+    Settings.factor = 5.0
+    assert function(x).tolist()[0] == 15
+
+
+def test_too_many_arguments_for_a_replay_are_the_reason_given(capsys):
+    @dvm.jit(mode="graph")
+    def total(*parts):
+        return sum(parts[1:], parts[0])
+
+    most = _core.REPLAYED_ARGUMENTS
+    x = dvm.tensor(np.ones(3, np.float32))
+    assert total(*[x + i for i in range(most)]).tolist()[0] == most * (most + 1) / 2 and replays(total) == 1
+    total(*[x + i for i in range(most + 1)])
+    assert replays(total) == 1
+    assert f"it takes {most + 1} arguments, and a replay at most {most}" in capsys.readouterr().err
