@@ -43,10 +43,11 @@ def _cause(letter: str, operand: Tensor, index: tuple[int, ...], rank: int, numb
     if letter == "M" and len(attrs) == 2:  # a convolution has more
         transposed = bool(attrs[number]) if len(attrs) > number else False
         position = index[-2] if number == 0 else index[-1]
-        axis = array.ndim - (2 if (number == 0) != transposed else 1)
+        by_row = (number == 0) != transposed  # of the operand as it lies in memory
+        axis = array.ndim - (2 if by_row else 1)
         lead = _batch(array, index)
         line = np.take(array[lead], position, axis=axis - len(lead))
-        return f"{'row' if number == 0 else 'column'} {position} of {operand.name} ({_range(line, operand.dtype)})"
+        return f"{'row' if by_row else 'column'} {position} of {operand.name} ({_range(line, operand.dtype)})"
     if letter == "R":
         axes = tuple(attrs[1:])
         keeps = bool(attrs[0]) if attrs else False

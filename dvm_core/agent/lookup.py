@@ -31,8 +31,8 @@ class Names(Mapping[str, Any]):
         return self._tensors
 
     def tensor(self, name: str) -> Tensor | None:
-        """A tensor by exactly the name it is listed under, also one that is no Python name."""
-        return self._known().get(name)
+        """A tensor by exactly the name it is listed under or has in the program's text: also one that is no Python name."""
+        return self._known().get(name) or self._view.find(name)
 
     def __getitem__(self, name: str) -> Any:
         tensor = self._known().get(name)

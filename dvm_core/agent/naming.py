@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from .. import _core
 from ..frontends import names
 from .places import Place, Texts
 
+_NUMBER = re.compile(r"%(i?)([0-9]{1,9})")
 _LONGEST = 40  # characters of an expression that stands for a name
 
 
@@ -28,6 +30,24 @@ def _of_number(number: int) -> dict[int, str]:
 def of_places(places: list[int]) -> dict[int, str]:
     """The same for values in the order they were recorded."""
     return names.names_for_places(places)
+
+
+def number(local: int, inputs: int) -> str:
+    """`%i0`, `%4`: the value of a program that has so many inputs, as the program's text calls it."""
+    return f"%i{local}" if local < inputs else f"%{local - inputs + 1}"
+
+
+def is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+def local(text: str, inputs: int) -> int:
+    """What `number` was given for this text, -1 if it is no such name."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return -1
+    found = int(match[2]) if match[1] else inputs + int(match[2]) - 1
+    return found if (found < inputs) == bool(match[1]) else -1
 
 
 def expression(where: Place, texts: Texts) -> str:

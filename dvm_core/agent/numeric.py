@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core, dtypes
-from . import values
+from . import naming, values
 from .drift import Drift
 from .evaluate import FUNCTIONS, Refused, evaluate, names_in
 from .places import place
@@ -39,7 +39,7 @@ COLUMNS: dict[str, str] = {
     "op": "name of the instruction", "name": "variable", "function": "function of the line", "step": "training step",
     "gradient": "whether a backward pass made it", "activation": "whether a forward pass made it", "weight": "whether it is a parameter",
     "finite_operands": "whether all it was made from is finite",
-    "change": "of a weight: mean |new - old| / mean |old| since the step before", "same": "of a weight: not changed at all, to 1e-5",
+    "change": "of a weight: mean |new - old| / mean |old| since the step before", "same": "of a weight: not changed, to 1e-5",
     "error": "largest difference from the same program in float64, relative to the largest magnitude there",
 }
 # The conditions of MindInsight's debugger, by its short names, as they are said here. Thresholds are parameters there, examples here.
@@ -52,7 +52,7 @@ MINDINSIGHT: dict[str, tuple[str, str]] = {
     "AR": ("range", "op in ('TANH', 'SIGMOID', 'MAXIMUM') and max > 0.99"), "GE": ("range", "gradient and (inf > 0 or nan > 0)"),
     "GL": ("range", "gradient and abs_mean > 10"), "GV": ("range", "gradient and abs_mean < 1e-9"),
 }
-_SELF_EVIDENT = frozenset(("op", "name", "function", "weight", "gradient", "activation", "eps", "finite_operands"))  # where a stop says why
+_SELF_EVIDENT = frozenset(("op", "name", "function", "weight", "gradient", "activation", "eps", "finite_operands", "same"))  # said anyway
 _BITS = {"nan": 1, "inf": 2}  # of _core.set_check, which is cheaper than statistics
 _EVERY = re.compile(r"\bevery (\d{1,9})$")
 _LONGEST = 2000  # characters of a condition
@@ -167,11 +167,13 @@ class _Rows:
         told = {name: measured[:, i] for i, name in enumerate(_core.MEASURED)}
         self.at = told["instruction"].astype(np.int64)
         self._inputs = np.full(len(self.at), -1)
+        self._since: dict[int, int] = {}  # weight -> the step it is compared with
         codes = np.array([view.instructions[i].dtype for i in self.at], np.int64)
         change: Any = np.full(len(self.at), np.nan)
         same: Any = np.zeros(len(self.at), bool)
         if weights is not None:
             seen = weights.look(view)
+            self._since = {w.local: w.since for w in seen}
             self.at = np.concatenate([self.at, np.array([w.first_reader for w in seen], np.int64)])
             self._inputs = np.concatenate([self._inputs, np.array([w.local for w in seen], np.int64)])
             codes = np.concatenate([codes, np.array([w.dtype for w in seen], np.int64)])
@@ -202,7 +204,8 @@ class _Rows:
 
     def _name(self, row: int) -> str:
         view, at, local = self.view, int(self.at[row]), int(self._inputs[row])
-        return f"%{local}" if local >= 0 else view.names.get(at) or f"%{len(view.inputs) + at}"
+        count = len(view.inputs)
+        return naming.number(local, count) if local >= 0 else view.names.get(at) or naming.number(count + at, count)
 
     def _finite_operands(self, told: dict[str, np.ndarray]) -> np.ndarray:
         """Whether a result's operands are finite: earlier results by their statistics, through views, and inputs by a look at them."""
@@ -225,7 +228,10 @@ class _Rows:
         kind = values.summary(tensor.dtype, tensor.shape, None).split("  ")[0]
         subject = f"the weight {tensor.name}" if local >= 0 else f"{view.instructions[index].name} made {tensor.name}"
         figures = [f"{name} {_figure(self.columns[name][row])}" for name in COLUMNS if condition.uses(name) and name not in _SELF_EVIDENT]
-        text = f"{condition.name}: {subject}, {kind}: {', '.join(figures) or 'as asked'}"
+        since = self._since.get(local, -1)
+        if condition.uses("same") and since >= 0:
+            figures.append(f"{'has not changed' if self.columns['same'][row] else 'has changed'} since step {since}")
+        text = f"{condition.name}: {subject}, {': '.join([kind, ', '.join(figures)] if figures else [kind])}"
         where = _largest(tensor) if condition.uses("abs_max") or condition.uses("max") or condition.uses("min") else ""
         return f"{text}{where}; the condition is {condition.said}"
 

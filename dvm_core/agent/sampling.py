@@ -59,4 +59,4 @@ class Sampling:
             program = _core.program(event["program"])
             name = naming.of_program(program).get(index, "")
             backward = place(program.instructions[index].place).backward
-        return wire_snapshot(event, None, name or f"%{index + 1}", backward)  # %n as in the program's text
+        return wire_snapshot(event, None, name or naming.number(index, 0), backward)

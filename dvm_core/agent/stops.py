@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..frontends import capture
-from . import explain, python_stop
+from . import explain, naming, python_stop
 from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .evaluate import Refused, evaluate
 from .lookup import Names
@@ -354,6 +354,9 @@ def evaluate_at_stop(session: Session, arguments: Arguments) -> Answer:
     names = Names(stop.view, session)
     listed = names.tensor(expression.strip())
     if listed is None:
+        if naming.is_number(expression.strip()):
+            raise CommandError(f"there is no {expression.strip()} in what this stop shows; %i0, %i1 are inputs of its program, "
+                               f"%1 is the result of its first instruction")
         try:
             value = evaluate(expression, names)
         except Refused as error:

@@ -27,6 +27,9 @@ class View(Protocol):
     def tensors(self) -> list[Tensor]:
         """The operands at hand first, then the other named values of the function, newest first."""
 
+    def find(self, text: str) -> Tensor | None:
+        """What the program's text calls `%i0` or `%4`, whether it has another name or not."""
+
 
 def plain_locals(frame: FrameType | None) -> dict[str, Any]:
     """A frame's variables, globals of its module behind them. Looked at, never changed."""
@@ -69,15 +72,19 @@ class LaunchView:
 
         if local < count:
             shape, dtype = self.inputs[local]
-            name = name or self._input_names().get(local, f"%{local}")
+            name = name or self._input_names().get(local) or naming.number(local, count)
             return Tensor(name, dtype, tuple(shape), array, cls="input", reason="not in memory")
         made = self.instructions[local - count]
         folded = f"merged into instruction {made.folded_into}" if made.folded_into >= 0 else "not yet computed"
         where = place(made.place)
-        name = name or self.names.get(made.index) or naming.expression(where, self.texts) or f"%{local}"
+        name = name or self.names.get(made.index) or naming.expression(where, self.texts) or naming.number(local, count)
         return Tensor(name, made.dtype, tuple(made.shape), array, where,
                       reason=folded if local - count < self.launch.next else "not yet computed",
                       extra={"program": self.program.id, "instruction": local - count})
+
+    def find(self, text: str) -> Tensor | None:
+        local = naming.local(text, len(self.inputs))
+        return self.value(local) if 0 <= local < len(self.inputs) + len(self.instructions) else None
 
     def operands(self, index: int) -> list[Tensor]:
         return [self.value(operand) for operand in dict.fromkeys(self.instructions[index].operands) if operand >= 0]
@@ -195,11 +202,15 @@ class CaptureView:
         for index in range(len(made) - 1, -1, -1):
             value, where = made[index], place(self.graph.place(made[index]))
             if value not in held and where.function == function:
-                name = names.get(index) or naming.expression(where, self.texts) or f"%{value}"
+                name = names.get(index) or naming.expression(where, self.texts) or naming.number(index, 0)
                 if name not in seen:
                     seen.add(name)
                     found.append(self._value(value, name))
         return found[:_MOST_LISTED]
+
+    def find(self, text: str) -> Tensor | None:
+        made, index = self._made(), naming.local(text, 0)
+        return self._value(made[index], text) if 0 <= index < len(made) else None
 
     def _value(self, value: int, name: str) -> Tensor:
         made = bool(self.graph.opcode(value))

@@ -18,13 +18,14 @@ _RTOL, _ATOL = 1e-5, 1e-8  # as numpy.allclose
 
 @dataclass(frozen=True)
 class Weight:
-    """A parameter as this launch reads it. change: NaN at its first step, same: False."""
+    """A parameter as this launch reads it. change: NaN at its first step, same: False, since: the step compared with, -1."""
     local: int
     first_reader: int
     dtype: int
     stats: dict[str, Any]
     change: float
     same: bool
+    since: int
 
 
 @dataclass
@@ -33,6 +34,7 @@ class _Known:
     values: np.ndarray
     change: float = float("nan")
     same: bool = False
+    since: int = -1
 
 
 class Weights:
@@ -56,7 +58,7 @@ class Weights:
             if array is None or not array.size or reader is None:
                 continue
             known = self._compare((view.program.name, turn, array.shape, dtype), view.launch.step, values.numbers(array, dtype))
-            found.append(Weight(local, reader, dtype, values.statistics(array, dtype), known.change, known.same))
+            found.append(Weight(local, reader, dtype, values.statistics(array, dtype), known.change, known.same, known.since))
         return found
 
     def _compare(self, key: tuple[Any, ...], step: int, new: np.ndarray) -> _Known:
@@ -67,5 +69,5 @@ class Weights:
             old = known.values
             with np.errstate(all="ignore"):
                 change = float(np.abs(new - old).mean(dtype=np.float64) / (np.abs(old).mean(dtype=np.float64) + _EPSILON))
-                known = self._known[key] = _Known(step, new.copy(), change, bool(np.allclose(new, old, _RTOL, _ATOL, equal_nan=True)))
+                known = self._known[key] = _Known(step, new.copy(), change, bool(np.allclose(new, old, _RTOL, _ATOL)), known.step)
         return known

@@ -165,7 +165,8 @@ class Steps:
 
 
 @pytest.mark.parametrize(("condition", "changes", "told"), [
-    ("", (0, 0.1, 0.1, 0.0), "unchanged: the weight %0, f32[2,3]: same true"), ("change > 0.5", (0, 0.1, 0.1, 3.0), "change "),
+    ("", (0, 0.1, 0.1, 0.0), "unchanged: the weight %i0, f32[2,3]: has not changed since step 3; the condition is same"),
+    ("change > 0.5", (0, 0.1, 0.1, 3.0), "change "),
     ("change < 1e-3", (0, 0.1, 0.1, 1e-4), "change "),
 ])
 def test_a_weight_is_compared_with_the_step_before_not_with_the_launch_before(adapter, condition, changes, told):
@@ -182,6 +183,22 @@ def test_a_weight_is_compared_with_the_step_before_not_with_the_launch_before(ad
     assert told in adapter.event("vmstop")["text"]  # the step's second launch reads it, too
     adapter.request("go")
     program.join()
+    set_to(adapter)
+
+
+def test_a_weight_of_nan_alone_is_not_one_that_does_not_learn(adapter):
+    set_to(adapter, unchanged="")
+    steps = Steps()
+    steps.weight[:] = np.nan
+    for _ in range(3):
+        Running(steps).join()
+    adapter.none("vmstop", 0.1)
+    set_to(adapter)
+
+
+def test_where_a_condition_has_no_figures_it_is_told_alone(adapter):
+    set_to(adapter, range="op == 'EXP'")
+    assert stopped(adapter, Running(model, X))[2] == "range: EXP made s, f32[3,4]; the condition is op == 'EXP'"
     set_to(adapter)
 
 

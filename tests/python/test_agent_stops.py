@@ -6,7 +6,9 @@ import sys
 import numpy as np
 import pytest
 from agent_harness import Refused, Running, adapter  # noqa: F401 - the fixture among them
-from agent_stop_kit import LINE_H, LINE_S, LINE_Y, X, breakpoint_on, model, op, same, source  # noqa: F401 - the fixtures among them
+from agent_stop_kit import LINE_H, LINE_S, LINE_Y, Capture, X, breakpoint_on, model, op, same, source  # noqa: F401 - the fixtures among them
+
+from dvm_core import programs
 
 
 def test_hello_says_who_it_is(adapter):
@@ -218,6 +220,27 @@ def test_nan_says_what_made_it(adapter):
     assert same(model(X), model(X))
 
 
+def test_values_without_a_name_are_called_as_in_the_programs_listing(adapter):
+    def run():
+        with Capture("unnamed") as c:
+            v = c.graph.input(X.ctypes.data, X.shape, 1, None, X, "")
+            h = c.graph.op(op("MUL"), (v, -1), imms=(2.0,))
+            y = c.graph.op(op("EXP"), (h,))
+            return c.graph.flush(keep=[y]).program.id
+
+    number = run()
+    adapter.request("instructionBreakpoints", items=[{"id": 1, "program": number, "instruction": 1}])
+    program = Running(run)
+    adapter.event("vmstop")
+    listing = programs.program(number).text("tensor")[0]
+    assert "%2 = EXP(%1) f32[3,4]" in listing and "%1 = MUL(%i0, 2.0) f32[3,4]" in listing
+    assert [t["name"] for t in adapter.request("tensors")["tensors"]] == ["%1", "%2"]
+    assert adapter.request("evaluate", expression="%i0")["name"] == "%i0"
+    adapter.request("go")
+    program.join()
+    adapter.request("instructionBreakpoints", items=[])
+
+
 def test_infinity_is_its_own_filter(adapter):
     x = X.copy()
     x[0, 3] = 0
@@ -251,6 +274,11 @@ def test_evaluate(adapter):
         adapter.request("evaluate", expression="grad(s) + 1")
     with pytest.raises(Refused, match="evaluate it in the Python frame below"):
         adapter.request("evaluate", expression="np")
+    told = [adapter.request("evaluate", expression=name) for name in ("%i0", "%1", " %2 ", "%4")]
+    assert [(t["name"], t["computed"]) for t in told] == [("x", True), ("h", True), ("s", True), ("grad(s)", False)]
+    for name in ("%0", "%i1", "%99"):
+        with pytest.raises(Refused, match=f"there is no {name} in what this stop shows; %i0"):
+            adapter.request("evaluate", expression=name)
     adapter.request("go")
     program.join()
     adapter.request("instructionBreakpoints", items=[])

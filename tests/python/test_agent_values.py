@@ -135,7 +135,17 @@ def test_of_a_matmul_its_row_and_column():
     text = explain("nan", *op("MATMUL"), tensor("r", a @ b), [tensor("a", a), tensor("b", b)], (0, 0))
     assert text.endswith("the first at [2, 0]: NaN from row 2 of a (min 1, max 1, 1 NaN), column 0 of b (min 1, max 1)")
     text = explain("nan", *op("MATMUL"), tensor("r", a @ b), [tensor("a", a.T), tensor("b", b.T)], (1, 1))
-    assert "row 2 of a (min 1, max 1, 1 NaN), column 0 of b (min 1, max 1)" in text
+    assert "column 2 of a (min 1, max 1, 1 NaN), row 0 of b (min 1, max 1)" in text
+
+
+@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_rows_and_columns_of_a_matmul_are_those_of_the_operand_as_it_lies(turned):
+    a, b = np.ones((3, 4), np.float32), np.ones((4, 5), np.float32)
+    b[1, 2] = np.nan
+    operands = [tensor(name, array.T if flag else array) for name, array, flag in zip("ab", (a, b), turned, strict=True)]
+    text = explain("nan", *op("MATMUL"), tensor("r", a @ b), operands, turned)
+    line, other = "row" if turned[1] else "column", "column" if turned[0] else "row"
+    assert text.endswith(f"the first at [0, 2]: NaN from {other} 0 of a (min 1, max 1), {line} 2 of b (min 1, max 1, 1 NaN)")
 
 
 def test_of_a_batched_matmul_its_batch():
