@@ -54,7 +54,7 @@ class Facts:
 
     @property
     def changing(self) -> float:
-        """Share of launches with new shapes. (The first launch has none before it.)"""
+        """Share of launches with other shapes than at the one before. (The first launch has none before it.)"""
         return max(self.changes - 1, 0) / max(self.launches, 1)
 
     @property
@@ -85,7 +85,7 @@ class Rule(NamedTuple):
 
 
 RULES = (
-    Rule("few", lambda f: f.launches < ENOUGH, UNKNOWN, "{f.launches} launches are too few to judge by", "let it run longer"),
+    Rule("few", lambda f: f.launches < ENOUGH, UNKNOWN, "{launched} too few to judge by", "let it run longer"),
     Rule("slower", lambda f: f.how == "measured" and 0 < f.ratio < 1 / DIFFERENCE, NOT,
          "{both} ({f.compared} calls each, in turn)",
          "leave @dvm.jit off this function, or capture a larger one around it"),
@@ -108,8 +108,8 @@ RULES = (
          "{f.own:.0%} of the time is the VM's own work: kernels take {kernels:.1f} µs a launch, too little for what a launch costs",
          "capture more at once, use larger batches, or mode=\"graph\", which does not record"),
     Rule("changing", lambda f: f.changing >= 0.1 and f.shapes > 4, PAYS,
-         "{f.shapes} sets of shapes, new ones in {f.changing:.0%} of {f.launches} launches: code was ready for {hit:.0%}, and made in "
-         "{f.miss_us:.0f} µs for the others; own work is {f.own:.0%} of the time",
+         "{f.shapes} sets of shapes, other ones than at the launch before in {f.changing:.0%} of {f.launches} launches: {ready}; "
+         "own work is {f.own:.0%} of the time",
          "keep it captured"),
     Rule("single", lambda f: f.size < 2, NOT,
          "{f.size:.1f} instructions a launch: there is nothing to fuse",
@@ -170,11 +170,19 @@ def advise(facts: Facts, rules: tuple[Rule, ...] = RULES) -> Advice:
         both = f"a call takes {facts.captured_us:.0f} µs captured and {facts.framework_us:.0f} µs with the framework's own ops"
     most = sorted(facts.fallbacks.items(), key=lambda item: -item[1])[:3]
     words = {"f": facts, "both": both, "ops": ", ".join(f"{op} {count} ×" for op, count in most),
-             "hit": facts.hits / max(facts.hits + facts.misses, 1), "kernels": facts.kernels_us / max(facts.launches, 1),
+             "launched": "one launch is" if facts.launches == 1 else f"{facts.launches} launches are", "ready": _ready(facts),
+             "kernels": facts.kernels_us / max(facts.launches, 1),
              "compiling": facts.compile_us / spent, "waiting": facts.waiting_us / spent}
     rule = next(rule for rule in rules if rule.holds(facts))
     notes = tuple(note.text.format(**words) for note in NOTES if note.holds(facts))
     return Advice(rule.verdict, rule.why.format(**words), rule.do.format(**words), rule.name, notes, facts)
+
+
+def _ready(facts: Facts) -> str:
+    if not facts.misses:
+        return "code was always ready"
+    which = "the other" if facts.misses == 1 else f"each of the {facts.misses} others"
+    return f"code was ready for {facts.hits}, and made in {facts.miss_us:.0f} µs for {which}"
 
 
 def facts_of(counted: Mapping[str, Any], seen: Any = None, dispatch_us: float = 0.0) -> Facts:

@@ -128,6 +128,8 @@ def _print_advice(below: bool) -> None:
     found = advice.of(_core.stats())
     if found:
         print("\n" * below + advice.text(found), file=sys.stderr)
+    elif not below:
+        print("no captured function was launched, so there is nothing to advise on (kernels are not judged)", file=sys.stderr)
 
 
 def _know_shapes(path: Path) -> None:

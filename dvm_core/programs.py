@@ -32,6 +32,9 @@ class Program:
     def __init__(self, core: Any) -> None:
         self.core = core
 
+    def __repr__(self) -> str:
+        return f"<program {self.id} {self.name}: {len(self.instructions)} instructions, launched {self.launches} times>"
+
     @property
     def id(self) -> int:
         return self.core.id

@@ -12,6 +12,8 @@ def text(stats: Mapping[str, Any]) -> str:
     """The times of `dvm.stats()` in milliseconds, the function that took longest first, and their sum."""
     functions = sorted(stats["functions"].items(), key=lambda item: -sum(item[1]["time_us"].values()))
     rows = [(name, entry["launches"], entry["time_us"]) for name, entry in functions if entry["launches"]]
+    if not rows:
+        return "nothing was launched, so there are no times to tell"
     rows.append(("all", sum(row[1] for row in rows), stats["time_us"]))
     width = max(len("function"), *(len(row[0]) for row in rows))
     lines = [f"{'function':<{width}} {'launches':>9} " + " ".join(f"{phase:>10}" for phase in (*PHASES, "ms"))]
@@ -24,7 +26,9 @@ def text(stats: Mapping[str, Any]) -> str:
 def selector(stats: Mapping[str, Any]) -> str:
     """The selector's counters of `dvm.stats()` in two lines."""
     hits, misses, joined = stats["selector_hits"], stats["selector_misses"], stats["selector_clusters"]
-    share = f"{hits / (hits + misses):.1%} of {hits + misses:,}" if hits + misses else "none"
+    if not hits + misses:
+        return "selector: no launch asked it for code"
+    share = f"{hits / (hits + misses):.1%} of {hits + misses:,}"
     own, near = stats["compile_us"], stats["cluster_us"]
     lines = [f"selector: {share} launches found their code ready; of {misses:,} others {joined:,} took the tile code of a near shape"]
     kinds = (("compiled in", own), ("from a near shape in", near))

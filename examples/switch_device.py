@@ -70,10 +70,17 @@ def detours(device: str) -> list[str]:
     return found
 
 
+def positive(text: str) -> int:
+    """A number of steps."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--every", type=int, default=50, help="steps between two switches")
+    parser.add_argument("--steps", type=positive, default=300)
+    parser.add_argument("--every", type=positive, default=50, help="steps between two switches")
     parser.add_argument("--chip", choices=("910b", "950"), default="910b")
     options = parser.parse_args()
     steps, every = options.steps, options.every

@@ -137,6 +137,9 @@ class KernelFunction:
         if self.fixed:
             _check_static(kobj)
 
+    def __repr__(self) -> str:
+        return f"<kernel {self.kobj.name}: {self.kobj.arguments} arguments, {len(self.returned)} results>"
+
     def __call__(self, *args: Any) -> Any:
         with self.lock:
             self._call(args, ())

@@ -21,6 +21,9 @@ def report(ops: Sequence[str] | None = None, color: bool = False, frameworks: bo
         print(_line(row, names))
         for wrong in dict.fromkeys(row.wrong):
             print(f"    {_RED if color else ''}not explained: {wrong}" + ("\x1b[0m" if color else ""))
+    for peer in PEERS if frameworks else ():
+        if not peer.installed:
+            print(f"{peer.name} not installed: not compared")
     bad = [row.op for row in rows if row.wrong]
     print(
         f"ulp: largest difference from float64 NumPy in units of the last place, ours and the frameworks'. Modes with the same bits: "

@@ -50,6 +50,13 @@ def test_every_rule_has_a_case_and_the_last_always_holds():
     assert RULES[-1].holds(Facts())
 
 
+def test_words_say_what_is_counted():
+    assert advise(replace(BUSY, launches=1)).why == "one launch is too few to judge by"
+    told = advise(replace(BUSY, shapes=74, changes=389, launches=400, instructions=4800, hits=399, misses=1)).why
+    assert "other ones than at the launch before in 97% of 400 launches: code was ready for 399, and made in 10 µs for the other;" in told
+    assert "code was always ready" in advise(replace(BUSY, shapes=74, changes=389, misses=0)).why
+
+
 def test_any_facts_have_one_verdict_in_words():
     numbers = (0, 1, 30, 10_000)
     for launches, instructions, shapes, own, kernels in itertools.product(numbers, repeat=5):

@@ -186,7 +186,25 @@ def test_dis_names_a_function_that_is_not_there(script):
 def test_doctor_finds_this_installation_in_order():
     code, out, _ = run("doctor")
     assert code == 0 and out.rstrip().endswith("everything needed is there")
-    assert "native core" in out and "a small program" in out and "computes" in out
+    assert "native core" in out and "a small program" in out and "computes (within " in out and " ulp of float64 NumPy" in out
+
+
+def test_what_launches_nothing_has_no_times_and_no_advice(script):
+    path = script("print('hello')")
+    code, out, err = run("run", "--stats", path)
+    assert code == 0 and err.startswith("nothing was launched, so there are no times to tell\n") and "no launch asked it for code" in err
+    code, out, err = run("run", "--advise", path)
+    assert code == 0 and "no captured function was launched" in err
+
+
+def test_programs_and_kernels_are_printed_shortly():
+    @dvm.kernel
+    def doubled(k, x):
+        return k.store(k.mul(k.load(x, "float32"), 2.0))
+
+    doubled(np.ones(3, np.float32))
+    assert "doubled: 1 arguments, 1 results>" in repr(doubled)
+    assert repr(dvm.programs()[-1]).startswith(f"<program {dvm.programs()[-1].id} ") and "launched 1 times>" in repr(dvm.programs()[-1])
 
 
 def test_doctor_says_what_to_do(monkeypatch, capsys):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -136,3 +137,9 @@ def test_the_command_prints_a_line_per_op():
     assert [line.split()[0] for line in lines[:3]] == ["op", "NEG", "ADD"] and lines[-1] == "2 ops, all differences explained"
     wrong = subprocess.run([sys.executable, "-m", "dvm_core", "doctor", "--ops", "foo"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 1 and "there is no op FOO; there are ADD" in wrong.stderr
+
+
+def test_a_framework_that_is_not_installed_is_named(monkeypatch, capsys):
+    monkeypatch.setattr("dvm_core.opcheck.report.PEERS", [SimpleNamespace(name="torch", installed=False)])
+    assert report.report(["NEG"]) == 0
+    assert "torch not installed: not compared\n" in capsys.readouterr().out
