@@ -215,4 +215,4 @@ def sweeps(quick: bool, only: str = "", shapes: int = 0, threads: int = 0) -> It
 
 
 if __name__ == "__main__":
-    sys.exit(command.main(__doc__, "4 lengths a row", sweeps))
+    sys.exit(command.main(__doc__, "4 lengths a row", sweeps, [name for name, *_ in BLOCKS]))

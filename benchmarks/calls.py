@@ -1,4 +1,7 @@
-"""Rows over calls: what a call, an op and a launch cost beside their kernels; the second core; growth; shapes patched into .msbc bytes."""
+"""Rows over calls: what a call, an op and a launch cost beside their kernels; the second core; growth; shapes patched into .msbc bytes.
+
+    python benchmarks/calls.py [--quick]
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import command
 import numpy as np
 from timing import Row, Sweep, interleave
 
@@ -240,3 +244,7 @@ def patched(seconds: float) -> Row:
 def measured(seconds: float, quick: bool) -> list[Row | Sweep]:
     return [small_matmul(seconds), recorded(seconds), own_tensors(seconds), *foreign_arrays(seconds), patched(seconds), *growth(quick),
             *second_core(seconds / 4, quick)]
+
+
+if __name__ == "__main__":
+    sys.exit(command.rows(__doc__, lambda quick: measured(0.1 if quick else 1.0, quick)))

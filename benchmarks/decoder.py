@@ -1,10 +1,12 @@
 """Functions whose shapes or paths change from call to call, everything counted from a cold start: each contender in a process of its own.
 
+    python benchmarks/decoder.py [--quick]                           every case and contender
     python benchmarks/decoder.py decoder|if-else-add CONTENDER      seconds as JSON: in all, the first call, median of the last ten
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import importlib.util
 import json
@@ -16,6 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import command
 import numpy as np
 from timing import Row
 
@@ -200,5 +203,22 @@ def rows(repeats: int = 3) -> list[Row]:
     return found
 
 
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("case", nargs="?", choices=CASES, help="one contender of one case, in this process: its seconds as JSON")
+    parser.add_argument("contender", nargs="?", help="; ".join(f"{case}: {', '.join(makers)}" for case, (_, _, makers) in CASES.items()))
+    parser.add_argument("--quick", action="store_true", help="one process for each contender instead of three")
+    options = parser.parse_args()
+    if options.case is None:
+        for row in rows(1 if options.quick else 3):
+            command.tell_row(row)
+        return 0
+    makers = CASES[options.case][2]
+    if options.contender not in makers:
+        parser.error(f"a contender of {options.case} is one of {', '.join(makers)}")
+    print(json.dumps(_measure(options.case, options.contender)))
+    return 0
+
+
 if __name__ == "__main__":
-    print(json.dumps(_measure(sys.argv[1], sys.argv[2])))
+    sys.exit(main())

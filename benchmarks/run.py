@@ -22,6 +22,7 @@ import attention
 import blocks
 import calls
 import checks
+import command
 import decoder
 import devices
 import digits
@@ -39,6 +40,8 @@ import dvm_core as dvm
 
 def line(sweep: Sweep) -> tuple[str, str, str, str]:
     """A row over many shapes: against the best peer of each shape, and each peer alone."""
+    if not sweep.compared():
+        return f"{sweep.name}, {len(sweep.cells)} shapes", "–", command.ALONE, sweep.aim
     best = sweep.against()
     each = [(peer, sweep.against(peer)) for peer in sweep.peers()]
     told = "   ".join(f"{peer} {s.geomean:.2f} × (won {s.won:.0%})" for peer, s in each)
@@ -90,6 +93,8 @@ def main() -> int:
         "devices": lambda: devices.rows(seconds / 5),
         "attached": lambda: digits.attached(seconds, options.out.parent.resolve(), pairs=1 if options.quick else 5),
     }
+    if not any(options.only in name for name in groups):
+        parser.error(f"no group has {options.only!r}; there are {', '.join(groups)}")
     measured: list[Row | Sweep | Share] = []
     for name, group in groups.items():
         if options.only in name:
@@ -102,7 +107,8 @@ def main() -> int:
     console.print(report(rows, sweeps, shares, compile_us))
     machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "simd": dvm.stats().get("simd")}
     told = [{"name": r.name, "seconds": r.times, "ratios": {p: r.ratio(p) for p in r.times if p != r.ours}, "aim": r.aim} for r in rows]
-    over = [{"name": s.name, "best": asdict(s.against()), "cells": {c.name: c.times for c in s.cells}, "aim": s.aim} for s in sweeps]
+    over = [{"name": s.name, "best": asdict(s.against()) if s.compared() else None,
+             "cells": {c.name: c.times for c in s.cells}, "aim": s.aim} for s in sweeps]
     counted = [asdict(share) for share in shares]
     results = {"machine": machine, "rows": told, "sweeps": over, "shares": counted, "compile_us": compile_us}
     options.out.write_text(json.dumps(results, indent=1) + "\n")

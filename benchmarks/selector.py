@@ -9,8 +9,9 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 
+import command
 import numpy as np
-from timing import Row, Share, show
+from timing import Row, Share
 
 import dvm_core as dvm
 from dvm_core import _core
@@ -143,8 +144,4 @@ def measured(quick: bool) -> list[Row | Share]:
 
 
 if __name__ == "__main__":
-    for row in measured("--quick" in sys.argv):
-        if isinstance(row, Share):
-            print(row.name, *(f"{what} {share:.1%}" for what, share in row.shares.items()), sep="   ")
-        else:
-            print(row.name, *(f"{what} {show(t)}" for what, t in row.times.items()), f"{row.ratio('compiled anew'):.2f} ×", sep="   ")
+    sys.exit(command.rows(__doc__, measured))

@@ -58,15 +58,19 @@ class Sweep:
     cells: list[Row] = field(default_factory=list)
     aim: str = ""
 
+    def compared(self) -> list[Row]:
+        """Cells that have a peer: none where no peer is installed."""
+        return [c for c in self.cells if len(c.times) > 1]
+
     def peers(self) -> list[str]:
         """Contenders that appear in every cell, ours left out."""
         return [p for p in self.cells[0].times if p != self.cells[0].ours and all(p in c.times for c in self.cells)]
 
     def against(self, peer: str | None = None) -> Summary:
-        """Compared with one peer, or (None) with the best peer of each shape."""
+        """Compared with one peer, or (None) with the best peer of each shape that has one."""
         def ratio(cell: Row) -> float:
             return cell.ratio(peer) if peer else min(cell.ratio(p) for p in cell.times if p != cell.ours)
-        return summarize({cell.name: ratio(cell) for cell in self.cells})
+        return summarize({cell.name: ratio(cell) for cell in self.compared()})
 
 
 def interleave(

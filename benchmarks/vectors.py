@@ -372,25 +372,31 @@ def cell(taking_part: Contenders, case: Case, shape: tuple[int, int], dtype: str
     return Row(label, interleave(contenders, seconds, warm=2, rounds=7, clock=taking_part.clock))
 
 
-def sweeps(quick: bool, only: str = "", shapes: int = 0, compiled: bool = True, threads: int = 0) -> Iterator[Sweep]:
-    """A row each; the chains of different length share one. 200 shapes a row, 8 with `quick` (and then without torch.compile)."""
-    taking_part = Contenders(compiled and not quick, threads)
-    count, seconds = shapes or (8 if quick else 200), 0.02 if quick else 0.06
+def rows() -> Iterator[tuple[str, str, int, list[Case]]]:
+    """Name, dtype, seed of its shapes and cases of each row."""
     for dtype in HALVES:
         groups: dict[str, list[Case]] = {}
         for case in CASES:
             if dtype in case.dtypes:
                 groups.setdefault("chains of 3 to 12 ops" if case.name.startswith("chain") else case.name, []).append(case)
         for seed, (name, cases) in enumerate(groups.items()):
-            if only in (title := name + ("" if dtype == "float32" else ", bf16")):
-                sizes = sampled(count, seed)
-                yield Sweep(title, [cell(taking_part, cases[i % len(cases)], size, dtype, seconds) for i, size in enumerate(sizes)], AIM)
+            yield name + ("" if dtype == "float32" else ", bf16"), dtype, seed, cases
+
+
+def sweeps(quick: bool, only: str = "", shapes: int = 0, compiled: bool = True, threads: int = 0) -> Iterator[Sweep]:
+    """A row each; the chains of different length share one. 200 shapes a row, 8 with `quick` (and then without torch.compile)."""
+    taking_part = Contenders(compiled and not quick, threads)
+    count, seconds = shapes or (8 if quick else 200), 0.02 if quick else 0.06
+    for title, dtype, seed, cases in rows():
+        if only in title:
+            sizes = sampled(count, seed)
+            yield Sweep(title, [cell(taking_part, cases[i % len(cases)], size, dtype, seconds) for i, size in enumerate(sizes)], AIM)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = command.options(__doc__, "8 shapes a row")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
-    options = parser.parse_args(arguments)
+    options = command.parsed(parser, [title for title, *_ in rows()], arguments)
     command.tell(sweeps(options.quick, options.only, options.shapes, not options.no_compile, options.threads), options.cells)
     return 0
 
