@@ -89,6 +89,7 @@ class Tensor:
     size: int
     in_memory: bool  # computed, or an input
     given_away: bool  # a call took it (donate)
+    on_device: bool  # in memory that only a device reads
     def _numpy(self) -> np.ndarray:
         """The values, computed if they must be."""
     def _item(self) -> Any:

@@ -59,7 +59,7 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class DeviceError(Error):
-    """The device is unknown or not available in this version, or what lives could not be moved to it."""
+    """The device is unknown or not available in this version, what lives could not be moved to it, or a copy to or from it failed."""
 
 
 def where(place: int) -> tuple[str, int]:
@@ -74,7 +74,8 @@ def where(place: int) -> tuple[str, int]:
 
 # What the core's message is about; the first that matches decides.
 _KINDS: tuple[tuple[re.Pattern[str], type[Error]], ...] = (
-    (re.compile(r"no memory|has no room"), OutOfMemoryError),
+    (re.compile(r"a copy of \d+ bytes (to|from) |a simulated device needs"), DeviceError),
+    (re.compile(r"no memory|has no room|has no addresses"), OutOfMemoryError),
     (re.compile(r"dtype|does not take|does not make|must be bool|must be int32"), DtypeError),
     (re.compile(r"\[[\d,]*\]|axis|axes|rank|shape|extent|permutation"), ShapeError),
 )

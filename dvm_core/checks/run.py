@@ -27,6 +27,13 @@ def check(target: Any, *args: Any, device: str | None = None, **kwargs: Any) -> 
     use stays. Raises ArgumentError where there is no code.
     """
     name = chip(device)
+    from ..frontends.builder import Kernel
+    from ..programs import Program
+
+    if isinstance(target, int) and not 0 <= target < 1 << 63:
+        raise ArgumentError(f"there is no program {str(target)[:20]}; dvm.programs() has those there are")
+    if not callable(target) and not isinstance(target, (int, Kernel, Program, _core.Program)):
+        raise ArgumentError(f"check takes a kernel, a captured function, a program or its number, not {type(target).__name__}")
     names = (getattr(target, name, "") for name in ("__qualname__", "name", "__name__"))
     report = Report(name, next(filter(None, names), f"program {target}"))
     if args or kwargs or _runs_by_itself(target):
@@ -58,6 +65,7 @@ def watch(report: Report, call: Callable[[], Any]) -> None:
     try:
         with on(report.device):
             call()
+            report.device = _still_simulated(report.device)
     except (Error, _core.Error) as raised:
         error = convert(raised)
         kind = "rule" if error.rule else "unwritten" if _core.COVERAGE_FAULT in error.message else "failed"
@@ -72,6 +80,14 @@ def watch(report: Report, call: Callable[[], Any]) -> None:
         if spread["differing"] and (spread["place"], spread["op"], spread["shape"]) not in seen:
             seen.add((spread["place"], spread["op"], spread["shape"]))
             report.findings.append(order_of(spread, *where(spread["place"])))
+
+
+def _still_simulated(chosen: str) -> str:
+    # The device in use after a call, which may have chosen another: what it launched last ran there.
+    used = devices.device()
+    if not _simulated(used):
+        raise ArgumentError(f"the call chose the device {used!r}, which has no rules that could be checked: leave it on {chosen!r}")
+    return used
 
 
 def examine(report: Report, program: Any, device: str) -> None:

@@ -164,6 +164,8 @@ class Array(_core.Tensor, Methods, Selection, Windows, Exchange):
         if name == "POW" and not swapped and self.dtype.kind != "f" and isinstance(other, (int, np.integer)) and other < 0:
             raise _argument_error(name, f"{describe(self.dtype, self.shape)} to the power {other}: integers have no negative powers; "
                                         f"convert with .astype('float64')")
+        if name in ("EQUAL", "NOT_EQUAL") and not _is_operand(other):
+            return NotImplemented  # another kind of thing is not equal
         other = self._operand(name, other)
         imms: tuple[Scalar, ...]
         pair, imms = ((self, other), ()) if isinstance(other, Array) else ((self, None), (other,))
@@ -171,6 +173,9 @@ class Array(_core.Tensor, Methods, Selection, Windows, Exchange):
 
     def _operand(self, name: str, other: Any) -> Array | Scalar:
         # A number as this array's dtype holds it, or an array of the same dtype.
+        if not _is_operand(other):
+            given = f"{type(other).__name__} {str(other)[:40]!r}"
+            raise self._dtype_error(name, f"takes an array or a number beside {describe(self.dtype, self.shape)}, got {given}")
         if isinstance(other, (bool, int, float, np.generic)):
             return self._number(name, other)
         other = tensor(other)
@@ -226,6 +231,15 @@ class Array(_core.Tensor, Methods, Selection, Windows, Exchange):
         return array_index.take(self, index)
 
     __hash__ = object.__hash__  # == compares elements, so identity is what is hashed
+
+
+def _is_operand(value: Any) -> bool:
+    # What stands beside an array: a number, or what an array is made of.
+    if isinstance(value, np.generic):
+        return value.dtype.kind in "biuf" or value.dtype.name == "bfloat16"
+    if isinstance(value, (bool, int, float, complex, np.ndarray, _core.Tensor, list, tuple)):
+        return True
+    return any(hasattr(type(value), name) for name in ("__array__", "__array_interface__", "__dlpack__", "numpy", "asnumpy", "__buffer__"))
 
 
 def _argument_error(name: str, text: str) -> ArgumentError:

@@ -134,8 +134,7 @@ class Methods:
         peak = self.max(axis, True)
         peak = peak.isfinite().where(peak, 0)
         total = (self._itself() - peak).exp().sum(axis, True).log() + peak
-        axes = {self._axis(item) for item in ((axis,) if isinstance(axis, int) else range(self.ndim) if axis is None else axis)}
-        return total if keepdims else total.reshape([extent for i, extent in enumerate(self.shape) if i not in axes])
+        return total if keepdims else total.reshape(self._shape_without(axis, False))
 
     def log_softmax(self, axis: int = -1) -> Array:
         """x - max - ln(sum(exp(x - max))) along an axis; of halves in float32, rounded once."""
@@ -152,7 +151,7 @@ class Methods:
         return e / e.sum(axis, True)
 
     def _reduce(self, name: str, axis: int | Sequence[int] | None, keepdims: bool) -> Array:
-        axes = sorted({self._axis(item) for item in ((axis,) if isinstance(axis, int) else range(self.ndim) if axis is None else axis)})
+        axes = self._axes(axis)
         result, group = self._itself(), list[int]()
         for number in [*reversed(axes), None]:  # runs of neighbours, the last first, so that earlier axes keep their numbers
             if group and number != group[0] - 1:
@@ -167,6 +166,20 @@ class Methods:
 
     def _itself(self) -> Array:
         return cast("Array", self)
+
+    def _axes(self, axis: int | Sequence[int] | None) -> list[int]:
+        # Counted from the front, in order. An axis named twice is a mistake, as in NumPy.
+        axes = sorted(self._axis(item) for item in ((axis,) if isinstance(axis, int) else range(self.ndim) if axis is None else axis))
+        if len(set(axes)) < len(axes):
+            file, line = where(_core.user_place())
+            raise ArgumentError(f"axis {axis!r} names an axis of {describe(self.dtype, self.shape)} twice", shapes=[self.shape], file=file,
+                                line=line)
+        return axes
+
+    def _shape_without(self, axis: int | Sequence[int] | None, keepdims: bool) -> list[int]:
+        # The shape without these axes, or with 1 in their place.
+        axes = self._axes(axis)
+        return [1 if i in axes else extent for i, extent in enumerate(self.shape) if keepdims or i not in axes]
 
     def _axis(self, axis: int) -> int:
         if not -self.ndim <= axis < self.ndim:

@@ -30,6 +30,7 @@ class Selection:
         _axis: Any
         _op: Any
         _operand: Any
+        _shape_without: Any
         _number: Any
         _dtype_error: Any
         astype: Any
@@ -158,10 +159,16 @@ class Selection:
 
     def any(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         """Whether any element is true (a number: is not 0) along the axes."""
-        return cast("Array", self._truth().max(axis, keepdims))
+        return cast("Array", self._truth().max(axis, keepdims)) if self.size else self._of_none(False, axis, keepdims)
 
     def all(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
-        return cast("Array", self._truth().min(axis, keepdims))
+        """Whether all elements are, as those of no elements are."""
+        return cast("Array", self._truth().min(axis, keepdims)) if self.size else self._of_none(True, axis, keepdims)
+
+    def _of_none(self, value: bool, axis: int | Sequence[int] | None, keepdims: bool) -> Array:
+        from .array import full
+
+        return full(self._shape_without(axis, keepdims), value, bool_)
 
     def _truth(self) -> Any:
         return self if self.dtype is bool_ else self != 0

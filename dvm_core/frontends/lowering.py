@@ -161,4 +161,6 @@ def normal_axes(axes: Any, rank: int) -> tuple[int, ...]:
     if not isinstance(axes, Iterable):
         raise Unlowerable
     found = tuple(normal_axis(axis, rank) for axis in axes) if rank else ()
+    if len(set(found)) < len(found):
+        raise Unlowerable
     return found or tuple(range(rank))

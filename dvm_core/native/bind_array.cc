@@ -479,6 +479,8 @@ void bind_arrays(nb::module_& m) {
       .def_prop_ro(
           "in_memory", [](const Tensor& t) { return t.ready; }, "Computed, or an input.")
       .def_prop_ro(
+          "on_device", [](const Tensor& t) { return on_device(t.memory.data); }, "In memory that only a device reads.")
+      .def_prop_ro(
           "given_away", [](const Tensor& t) { return t.given; }, "A call took it (donate).")
       .def("_numpy", &numpy_of)
       .def(

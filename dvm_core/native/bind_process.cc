@@ -1,5 +1,8 @@
 // What concerns the whole process: memory, counters, settings.
 #include "bind_common.h"
+
+#include <algorithm>
+
 #include "infer.h"
 #include "pool.h"
 #include "replay.h"
@@ -163,7 +166,9 @@ void bind_process(nb::module_& m) {
   m.def("stats", &stats, "Counters of the process, the dictionary of dvm.stats().");
   m.def("memory_log", &memory_log, "enable"_a, "Starts or stops the log of buffers; off, it costs nothing.");
   m.def("memory_events", &memory_event_list, "since"_a = 0, "Logged buffers with id >= since, oldest first (the last 65536).");
-  m.def("set_threads", &set_pool_threads, "n"_a, "Worker threads, the caller included; 0: one per processor.");
+  m.def(
+      "set_threads", [](nb::handle n) { set_pool_threads(static_cast<int>(std::clamp<int64_t>(to_int(n, "set_threads"), 0, INT32_MAX))); }, "n"_a,
+      "Worker threads, the caller included; 0: one per processor.");
   m.def("set_step", &set_step, "step"_a, "Number of the current call of the outermost captured function.");
   m.def("simd_level", [] { return kernels().level; }, "baseline, avx2 or avx512.");
   m.def("shapes_used", &shapes_used_list, "most"_a, "(name, structure, geometry, kept ids, number of ids, launches) of this run's programs, most used first.");

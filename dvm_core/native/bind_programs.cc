@@ -104,7 +104,10 @@ nb::bytes launch_measured(Launch& l) {
   return nb::bytes(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(double));
 }
 
-nb::object launch_array(Launch& l, int local_id) {
+nb::object launch_array(Launch& l, nb::handle number) {
+  const int64_t wide = to_int(number, "array");
+  if (wide != static_cast<int>(wide)) throw UserError("array: no value " + std::to_string(wide) + " in a launch");
+  const int local_id = static_cast<int>(wide);
   Value value;
   LeasePtr lease;
   {

@@ -182,9 +182,32 @@ def test_a_copy_back_that_fails_leaves_the_value_on_the_device():
     dvm.set_device(NPU)
     result = dvm.jit(lambda a: a + 1)(dvm.tensor(arange(10)))
     _core.plant_fault("fail", of="out")
-    with pytest.raises((_core.Error, dvm.Error), match=r"a copy of 40 bytes from npu-sim:910b failed"):
+    with pytest.raises(dvm.DeviceError, match=r"a copy of 40 bytes from npu-sim:910b failed"):
         result.numpy()
     np.testing.assert_array_equal(result.numpy(), np.arange(10) + 1)
+
+
+def test_a_copy_that_fails_in_a_launch_is_an_error_of_the_device():
+    dvm.set_device(NPU)
+    double, x = dvm.jit(lambda a: a * 2), dvm.tensor(arange(10))
+    _core.plant_fault("fail", of="in")
+    with pytest.raises(dvm.DeviceError, match=r"a copy of 40 bytes to npu-sim:910b failed"):
+        double(x)
+    np.testing.assert_array_equal(double(x).numpy(), np.arange(10) * 2)
+    _core.set_device_memory(10)
+    with pytest.raises(dvm.OutOfMemoryError):
+        double(dvm.tensor(arange(1000)))
+
+
+def test_what_lives_on_a_device_is_exported_as_a_copy():
+    dvm.set_device(NPU)
+    result = dvm.jit(lambda a: a + 1)(dvm.tensor(arange(4)))
+    other = np.from_dlpack(result)
+    with pytest.raises(BufferError, match="exported as a copy"):
+        result.__dlpack__(max_version=(1, 0), copy=False)
+    if other.flags.writeable:
+        other[:] = 9
+    assert result.tolist() == (result + 0).tolist() == [1, 2, 3, 4] and not np.shares_memory(other, result.numpy())
 
 
 # ---- stops and checks ----------------------------------------------------------------------------------------------------------------
