@@ -25,8 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.rest = rest
     try:
         return arguments.command(arguments) or 0
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         if arguments.command is not _module and scripts.tell(error):
+            return 130 if isinstance(error, KeyboardInterrupt) else 1
+        if isinstance(error, BrokenPipeError):  # who reads has read enough, as `head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         if not isinstance(error, Error):
             raise
@@ -217,25 +220,10 @@ def _check(arguments: argparse.Namespace) -> int:
         sys.path.insert(0, str(Path(path).resolve().parent))
         found = Report(chip(arguments.device), path)
         ended: list[int] = []
-        watch(found, lambda: ended.append(_script(path)))
+        watch(found, lambda: ended.append(scripts.run(path)))
         code = ended[0] if ended else 1
     print(found.text(maps=not arguments.brief), end="")
     return code if found else 1
-
-
-def _script(path: str) -> int:
-    # To its end; what it exits with.
-    try:
-        runpy.run_path(path, run_name="__main__")
-    except SystemExit as end:
-        return scripts.exit_code(end.code)
-    except Error:
-        raise
-    except Exception as error:
-        if not scripts.tell(error):
-            raise
-        return 1
-    return 0
 
 
 def _dis_file(path: Path, arguments: argparse.Namespace) -> int:

@@ -36,6 +36,21 @@ def resolve(path: Path, name: str, as_script: bool) -> Any:
     return target
 
 
+def run(path: str) -> int:
+    """Runs a script to its end; what it exits with. What it raises is printed, but for our errors, which go on."""
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        return exit_code(end.code)
+    except Error:
+        raise
+    except Exception as error:
+        if not tell(error):
+            raise
+        return 1
+    return 0
+
+
 def tell(error: BaseException) -> bool:
     """Prints an exception as Python would have if the script had been run by it. False: it is none of the script's, nothing is printed.
 

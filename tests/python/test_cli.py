@@ -102,6 +102,8 @@ def test_frames_are_the_users_own(script):
     assert code == 1 and "ZeroDivisionError" in err and err.endswith("OSError: x\n") and "cli.py" not in err and "runpy" not in err
     code, _, err = run("run", script("import dvm\ndef f(:\n"))
     assert code == 1 and err.startswith("  File ") and "SyntaxError" in err and "runpy" not in err
+    code, _, err = run("run", script("raise KeyboardInterrupt"))
+    assert code == 130 and err.count("  File ") == 1 and err.endswith("KeyboardInterrupt\n")
     code, _, err = run("dis", f"{script('raise ValueError(3)')}:f")
     assert code == 1 and err.count("  File ") == 1 and err.endswith("ValueError: 3\n")
 
@@ -187,6 +189,13 @@ def test_doctor_finds_this_installation_in_order():
     code, out, _ = run("doctor")
     assert code == 0 and out.rstrip().endswith("everything needed is there")
     assert "native core" in out and "a small program" in out and "computes (within " in out and " ulp of float64 NumPy" in out
+
+
+def test_a_reader_that_has_read_enough_is_no_error():
+    command = [sys.executable, "-u", "-m", "dvm_core", "doctor", "--device", "cpu"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait(60) == 1
 
 
 def test_what_launches_nothing_has_no_times_and_no_advice(script):
