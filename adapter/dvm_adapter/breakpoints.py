@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .agent_peer import AgentPeer
 from .channel import Message
+from .conditions import wrong_expression, wrong_hits
 from .errors import RequestError
 from .registry import Body, request
 
@@ -24,10 +24,6 @@ MODES: tuple[Message, ...] = (
     {"mode": "both", "label": "Forward and backward", "description": "Stop in the line and in its gradient", "appliesTo": ["source"]},
 )
 _MODES = tuple(mode["mode"] for mode in MODES)
-
-# debugpy's own syntax, since its users know it; a bare number means "on that hit".
-HIT_CONDITION = re.compile(r"\s*(==|>=|<=|>|<|%)?\s*\d+\s*")
-HIT_SYNTAX = "a hit count is a number, or ==, >, >=, <, <= or % and a number"
 
 Key = tuple[int, int]  # line and column, as the client asked
 
@@ -142,15 +138,14 @@ class Breakpoints:
         if known:
             point.hit, point.tensor = known.hit, known.tensor
         mode = asked.get("mode") or "forward"
-        hits = asked.get("hitCondition")
         if mode not in _MODES:
             point.refused = f"unknown breakpoint mode {mode!r}; known: {', '.join(_MODES)}"
         elif not _is_number(asked.get("line")):
             point.refused = f"line {asked.get('line')!r}: lines are numbered from 1"
         elif wrong := [name for name in ("condition", "hitCondition", "logMessage") if not isinstance(asked.get(name) or "", str)]:
             point.refused = f"{wrong[0]} must be a text"
-        elif hits and not HIT_CONDITION.fullmatch(str(hits)):
-            point.refused = f"{HIT_SYNTAX}; this is {hits!r}"
+        elif why := wrong_hits(asked.get("hitCondition")) or wrong_expression(asked.get("condition")):
+            point.refused = why
         else:
             point.mode = mode
         self._by_id[point.id] = point

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,9 @@ _SETTINGS: dict[str, tuple[type, Any, Any]] = {
     "snapshotTimeoutMs": (int, 100, 1),
     "hotReload": (str, "onSave", HOT_RELOAD),
 }
+# Devices by name, as dvm.devices.names() has them: what the program's own installation lacks is refused there.
+_DEVICE = re.compile(r"cpu|npu-sim:(910b|950)(:faithful)?|ascend:[0-9]{1,4}")
+DEVICES = "cpu, npu-sim:910b, npu-sim:950, npu-sim:910b:faithful, npu-sim:950:faithful, ascend:N"
 _LARGEST: dict[str, Any] = {"snapshotTimeoutMs": 60_000}
 
 
@@ -43,6 +47,8 @@ def read_settings(given: Any) -> dict[str, Any]:
             raise RequestError(f'"dvm.{name}" is {value!r}; allowed: {", ".join(allowed)}', show=True)
         if kind is int and value < allowed:
             raise RequestError(f'"dvm.{name}" is {value}; it must be at least {allowed}', show=True)
+        if name == "device" and not _DEVICE.fullmatch(str(value)):
+            raise RequestError(f'"dvm.device" is {value!r}; allowed: {DEVICES}', show=True)
         if name in _LARGEST and value > _LARGEST[name]:
             raise RequestError(f'"dvm.{name}" is {value}; it must be at most {_LARGEST[name]}', show=True)
         settings[name] = value

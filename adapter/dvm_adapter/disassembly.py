@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .addresses import address, parse
-from .breakpoints import HIT_CONDITION, HIT_SYNTAX
 from .channel import Message
+from .conditions import wrong_expression, wrong_hits
 from .errors import RequestError
 from .registry import Body, Needs, request
 from .stack import source_of
@@ -83,8 +83,8 @@ async def set_instruction_breakpoints(session: Session, arguments: Body) -> Body
         answer["id"] = before.get((program, index)) or points.new_id()
         answer["instructionReference"] = address(program, index)
         hits = asked.get("hitCondition")
-        if hits and not HIT_CONDITION.fullmatch(str(hits)):
-            answer.update(reason="failed", message=f"{HIT_SYNTAX}; this is {hits!r}")
+        if why := wrong_hits(hits) or wrong_expression(asked.get("condition")):
+            answer.update(reason="failed", message=why)
             continue
         points.alone(answer["id"])
         items.append({"id": answer["id"], "program": program, "instruction": index, "condition": asked.get("condition"),

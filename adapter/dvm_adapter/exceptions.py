@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .conditions import wrong_filter
 from .registry import Body, Needs, request
 
 if TYPE_CHECKING:
@@ -47,15 +48,15 @@ async def set_exception_breakpoints(session: Session, arguments: Body) -> Body:
     options = arguments.get("filterOptions") or []
     asked = [*arguments.get("filters", []), *(option.get("filterId") for option in options)]
     texts = {str(option.get("filterId")): option.get("condition") or "" for option in options}
-    session.breakpoints.filters = {name: texts.get(name, "") for name in asked if name in _OURS}
+    refused = {name: why for name in asked if name in _OURS and (why := wrong_filter(texts.get(name, "")))}
+    session.breakpoints.filters = {name: texts.get(name, "") for name in asked if name in _OURS and name not in refused}
     known = {str(entry["filter"]) for entry in PYTHON_FILTERS}
     forwarded = {**arguments, "filters": [name for name in asked if name in known]}
     forwarded.pop("filterOptions", None)
     session.tracing.filters(arguments, asked)
     python = session.python.request("setExceptionBreakpoints", forwarded)
-    refused: dict[str, str] = {}
     if session.has_agent:
-        refused = (await session.tensors.ask("filters", conditions=session.breakpoints.filters)).get("refused") or {}
+        refused |= (await session.tensors.ask("filters", conditions=session.breakpoints.filters)).get("refused") or {}
     await python
 
     def answer(name: str) -> dict[str, Any]:

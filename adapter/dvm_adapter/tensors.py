@@ -88,10 +88,12 @@ async def memory(session: Session, arguments: Body) -> Body:
     if "program" in arguments:
         return _without_protocol(await session.tensors.ask("memory", program=arguments["program"]))
     session.watches.memory_wanted = True
-    steps = arguments.get("steps")
-    if isinstance(arguments.get("step"), int):
-        steps = [arguments["step"], arguments["step"]]
-    body = _without_protocol(await session.tensors.ask("memory", **({"steps": steps} if steps else {})))
+    steps, step = arguments.get("steps"), arguments.get("step")
+    if step is not None:
+        if not isinstance(step, int) or isinstance(step, bool):
+            raise RequestError(f"step is {step!r}; it must be a whole number")
+        steps = [step, step]
+    body = _without_protocol(await session.tensors.ask("memory", **({} if steps is None else {"steps": steps})))
     if len(body.get("buffers") or []) > MOST_BUFFERS:
         body["leftOut"] = len(body["buffers"]) - MOST_BUFFERS
         body["buffers"] = body["buffers"][-MOST_BUFFERS:]

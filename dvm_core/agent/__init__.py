@@ -24,9 +24,9 @@ def start() -> bool:
             from .. import devices
             from . import connection, session
 
-            device = os.environ.get("DVM_DEVICE")
+            device, unfit = os.environ.get("DVM_DEVICE"), ""
             if device:
-                devices.set_device(device)
+                unfit = _choose(device)
             found = connection.Connection.open(devices.device())
         except Exception as error:
             print(f"dvm: no debugger: {error}", file=sys.stderr)
@@ -36,10 +36,23 @@ def start() -> bool:
         _session = session.Session(found, _book)
         _book = _session.book
         _session.start()
+        if unfit:
+            _session.later("notice", text=unfit, path="", line=0, category="error")
         if not _registered:
             _registered = True
             os.register_at_fork(after_in_child=_after_fork)
         return True
+
+
+def _choose(device: str) -> str:
+    """Chooses the device asked for. One that cannot be had leaves the one in use, and is told of; it takes no debugger away."""
+    from .. import devices
+
+    try:
+        devices.set_device(device)
+    except Exception as error:  # whatever a vendor's library raises: the debugger stays
+        return f"{error}; the program runs on {devices.device()}"
+    return ""
 
 
 def remember_sources() -> None:

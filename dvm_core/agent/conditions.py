@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-_HITS = re.compile(r"\s*(==|>=|<=|>|<|%)?\s*(\d{1,18})\s*")
+_HITS = re.compile(r"\s*(==|>=|<=|>|<|%(?!\s*0+\s*$))?\s*(\d{1,18})\s*")
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
-    "%": lambda hits, n: n > 0 and hits % n == 0,
+    "%": lambda hits, n: hits % n == 0,
 }
-HIT_SYNTAX = "a hit count is a number, or ==, >, >=, <, <= or % and a number"
+HIT_SYNTAX = "a hit count is a number, or ==, >, >=, <, <= or % and a number (% at least 1)"
 
 
 class BadCondition(ValueError):

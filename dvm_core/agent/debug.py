@@ -1,6 +1,7 @@
 """`dvm.debug`: what a program says to be debugged without being started by the debugger."""
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any
@@ -12,6 +13,8 @@ _AGENT_WAIT = 5.0  # seconds for the adapter to bring up the tensor engine after
 
 
 def _debugpy() -> Any:
+    # Its advice about frozen modules, four lines on stderr, is for who debugs the standard library.
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     try:
         import debugpy
     except ImportError:

@@ -34,8 +34,8 @@ def memory(session: Session, arguments: Arguments) -> Answer:
 def _plan(number: int) -> Answer:
     try:
         program = _core.program(number)
-    except _core.Error as error:
-        raise CommandError(str(error)) from None
+    except _core.Error:
+        raise CommandError(f"there is no program {number}") from None
     plan, names = memory_plan.plan(program), naming.of_program(program)
     steps = [{"op": step.op, "area": step.area, "value": step.value, "instruction": step.instruction, "bytes": step.bytes,
               "aligned": step.aligned, "where": step.where, "offset": step.offset, "inPlaceOf": step.in_place_of,

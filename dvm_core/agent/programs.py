@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def _program(number: int) -> Program:
     try:
         return find_program(number)
-    except Exception as error:  # the core's own error for an unknown id
-        raise CommandError(f"there is no program {number}: {error}") from None
+    except Exception:  # the core's own error for an unknown id
+        raise CommandError(f"there is no program {number}") from None
 
 
 def described(program: Any) -> Answer:

@@ -51,7 +51,10 @@ def _dispatch_mode() -> type:
 
 
 def _executor() -> Any:
-    from mindspore.common.api import _pynative_executor
+    try:  # where it is since 2.9, which warns of the old place
+        from mindspore.graph.api import _pynative_executor
+    except ImportError:
+        from mindspore.common.api import _pynative_executor
 
     return _pynative_executor
 

@@ -1,7 +1,7 @@
 """What is announced is served, and what is served needs what it says."""
 import dvm_adapter.session  # noqa: F401 - declares all requests
 import pytest
-from dvm_adapter import addresses, config
+from dvm_adapter import addresses, conditions, config
 from dvm_adapter.errors import RequestError
 from dvm_adapter.evaluate import is_harmless
 from dvm_adapter.references import FIRST, References
@@ -86,9 +86,20 @@ def test_settings_have_defaults_and_limits():
     assert config.read_settings(None) == {"device": "cpu", "capture": "breakpoint", "sampleEvery": 100, "snapshotMaxBytes": 1 << 20,
                                           "snapshotTimeoutMs": 100, "hotReload": "onSave"}
     assert config.read_settings({"hotReload": "off"})["hotReload"] == "off"
-    for wrong in ({"hotReload": "on"}, {"sampleEvery": True}, {"sampleEvery": "3"}, {"snapshotMaxBytes": -1}, {"other": 1}, [1]):
+    for device in ("npu-sim:950", "npu-sim:910b:faithful", "ascend:3", *config.DEVICES.replace("ascend:N", "ascend:0").split(", ")):
+        assert config.read_settings({"device": device})["device"] == device
+    for wrong in ({"device": "foo"}, {"device": "npu-sim:911"}, {"device": "ascend:"}, {"device": "cpu "}, {"hotReload": "on"},
+                  {"sampleEvery": True}, {"sampleEvery": "3"}, {"snapshotMaxBytes": -1}, {"other": 1}, [1]):
         with pytest.raises(RequestError):
             config.read_settings(wrong)
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("", ""), ("abs_max > 10 every 5", ""), ("every 5", ""), (" 'attn' in name ", ""), ("foo >", "is not an expression: invalid syntax"),
+    ("foo > every 5", "`foo >` is not an expression"), ("x = 3", "is not an expression"), ("(" * 500, "is not an expression"),
+])
+def test_what_is_no_condition_of_a_filter_is_said_before_a_program_runs(text, why):
+    assert why in conditions.wrong_filter(text) if why else not conditions.wrong_filter(text)
 
 
 def test_what_goes_to_debugpy_is_its_own_and_never_its_reload():

@@ -65,8 +65,10 @@ def test_conditions_hit_counts_and_log_points(session):
     session.start(PLAIN, at=lambda client: answers.extend(client.set_breakpoints(str(PLAIN), [
         {"line": line, "condition": "b == 2"}, {"line": line + 1, "logMessage": "total is {total}"},
         {"line": line_of(PLAIN, "result = add"), "hitCondition": "=> 2"}, {"line": 9999, "condition": "False"},
-        {"line": 2, "mode": "sideways"}])))
-    assert [a["verified"] for a in answers] == [True, True, False, True, False]
+        {"line": 2, "mode": "sideways"}, {"line": 2, "condition": "b >"}, {"line": 3, "hitCondition": "%0"}])))
+    assert [a["verified"] for a in answers] == [True, True, False, True, False, False, False]
+    assert answers[5]["message"] == "the condition `b >` is not an expression: invalid syntax"
+    assert answers[6]["message"] == some.containing("% at least 1")
     assert answers[2]["message"] == some.containing("hit count is a number") and "'=> 2'" in answers[2]["message"]
     assert answers[3]["line"] < 9999
     assert answers[4]["message"] == some.containing("forward, backward, both")
@@ -130,6 +132,7 @@ def test_wrong_launches_fail_with_a_sentence(adapter):
              ({"program": str(PLAIN), "dvm": {"sampleEvery": 0}}, "must be at least 1"),
              ({"program": str(PLAIN), "dvm": {"snapshotTimeoutMs": 60001}}, "must be at most 60000"),
              ({"program": str(PLAIN), "dvm": {"devise": "cpu"}}, 'unknown setting "dvm.devise"'),
+             ({"program": str(PLAIN), "dvm": {"device": "foo"}}, '"dvm.device" is \'foo\'; allowed: cpu, npu-sim:910b, npu-sim:950, '),
              ({"program": str(PLAIN), "env": ["A=1"]}, '"env" must be an object'),
              ({}, "program")]
     for arguments, words in cases:

@@ -201,6 +201,8 @@ def test_exports_open_in_other_tools(stopped, tmp_path):
 
 
 def test_memory_comes_as_data_and_as_a_page(stopped, tmp_path):
+    for step in ("x", True, 1.5):
+        assert "it must be a whole number" in stopped.refusal("dvm/memory", step=step)
     body = stopped.request("dvm/memory", html=str(tmp_path / "memory.html"), title="Fake")
     assert len(body["buffers"]) == 5 and body["peak"]["bytes"] == 12288
     assert "<h1>Fake</h1>" in (tmp_path / "memory.html").read_text(encoding="utf-8")

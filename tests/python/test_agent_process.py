@@ -40,6 +40,15 @@ def test_a_launched_process_ends_with_the_debugger(adapter, state):
     assert time.monotonic() - began < 2
 
 
+def test_a_device_that_there_is_not_takes_no_debugger_away(adapter):
+    process = start(adapter, "end", DVM_DEVICE="foo")
+    told = adapter.event("notice")
+    assert told["category"] == "error" and told["text"].startswith("there is no device 'foo'; available: 'cpu'")
+    assert told["text"].endswith("; the program runs on cpu")
+    adapter.sock.shutdown(2)
+    assert process.stdout.read() == "END\n" and process.wait(5) == 0
+
+
 def test_an_attached_process_runs_on(adapter):
     process = start(adapter, "end")
     adapter.sock.shutdown(2)

@@ -1,0 +1,32 @@
+"""What can be said of a condition before any program runs: hit counts, and whether a text is an expression at all."""
+from __future__ import annotations
+
+import ast
+import re
+
+# debugpy's own syntax, since its users know it; a bare number means "on that hit". `% 0` would never stop.
+HIT_CONDITION = re.compile(r"\s*(?:(?:==|>=|<=|>|<)?\s*\d+|%\s*0*[1-9]\d*)\s*")
+HIT_SYNTAX = "a hit count is a number, or ==, >, >=, <, <= or % and a number (% at least 1)"
+_EVERY = re.compile(r"(.*?)[\s;,]*\bevery\s+\d{1,9}\s*", re.DOTALL)
+
+
+def wrong_hits(text: object) -> str:
+    """What is wrong with a hit count, "" if nothing."""
+    return f"{HIT_SYNTAX}; this is {text!r}" if text and not HIT_CONDITION.fullmatch(str(text)) else ""
+
+
+def wrong_expression(text: object) -> str:
+    """What is wrong with a condition as an expression, "" if nothing. What its names mean is known at a stop only."""
+    stripped = str(text or "").strip()
+    try:
+        if stripped:
+            ast.parse(stripped, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return f"the condition `{stripped}` is not an expression: {getattr(error, 'msg', error)}"
+    return ""
+
+
+def wrong_filter(text: object) -> str:
+    """The same for a numeric filter's, which may end in `every 10`."""
+    match = _EVERY.fullmatch(str(text or ""))
+    return wrong_expression(match[1] if match else text)
