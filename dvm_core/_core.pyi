@@ -307,6 +307,8 @@ def know_shapes(shapes: Sequence[tuple[int, Sequence[int], Sequence[int], int]])
     """(structure, geometry, kept ids, number of ids) of an earlier run: compiled in the background when their program is made."""
 def synchronize_warming() -> None:
     """Waits until the known shapes of the programs made so far are compiled."""
+def forget_segments() -> None:
+    """For tests: every shape is compiled anew at its next launch, with nothing taken from a near one."""
 def set_clusters(on: bool) -> None:
     """For tests and benchmarks: whether near shapes share tile code. Never changes a result."""
 def set_tile_elements(n: int) -> None:

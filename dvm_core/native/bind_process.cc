@@ -181,6 +181,12 @@ void bind_process(nb::module_& m) {
         synchronize_warming();
       },
       "Waits until the known shapes of the programs made so far are compiled.");
+  m.def(
+      "forget_segments",
+      [] {
+        for (const ProgramPtr& program : all_programs()) program->forget_segments(~uint64_t{0});
+      },
+      "For tests: every shape is compiled anew at its next launch, with nothing taken from a near one.");
   m.def("set_clusters", &set_clusters, "on"_a, "For tests and benchmarks: whether near shapes share tile code. Never changes a result.");
   m.def("set_tile_elements", &set_tile_elements, "n"_a, "For tests: elements per tile (0: automatic). Never changes a result.");
 }

@@ -10,6 +10,7 @@ import pytest
 from golden_kernels import CASES
 
 import dvm_core as dvm
+from dvm_core import _core
 
 DEVICES = ("cpu", "npu-sim:910b", "npu-sim:950")
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "das"
@@ -24,6 +25,7 @@ def back_on_the_cpu():
 
 def text_of(name, device):
     """dump before and after the kernel is fused, and das. A cpu's cores and what its products pack (by SIMD level) are left out."""
+    _core.forget_segments()  # a near shape's code has other addresses
     kernel, *arrays = CASES[name]
     kernel._build()
     built = kernel.dump()

@@ -155,8 +155,11 @@ class Running:
 @pytest.fixture
 def run(request, watch, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)  # Python's own: libraries of other tests raise it
     running = Running(Case(request.param), watch, tmp_path / request.param.name)
     yield running
+    sys.setrecursionlimit(limit)
     del sys.modules[running.module.__name__]
 
 

@@ -213,8 +213,11 @@ print(*(o.numpy().tobytes().hex() for o in out), stats["selector_warmed"], stats
     command = [sys.executable, "-m", "dvm_core", "run", "--warm", str(tmp_path / "shapes of last run"), str(script)]
     runs = [subprocess.run(command, text=True, capture_output=True, check=True).stdout.strip().split(",") for _ in range(3)]
     cold, *warm = runs
-    assert warm[0] == warm[1] and cold[:-2] == warm[0][:-2]
-    assert cold[-2] == "0" and int(warm[0][-2]) >= 4 and int(warm[0][-1]) <= int(cold[-1]) - 3
+    assert cold[-2] == "0"
+    for run in warm:
+        assert run[:-2] == cold[:-2]
+        # The very first shape may be compiled by the launch, before the background has come to it.
+        assert int(run[-2]) >= 4 and int(run[-1]) <= int(cold[-1]) - 3
 
 
 def test_the_most_used_shapes_come_first_and_once_is_not_kept(tmp_path):
