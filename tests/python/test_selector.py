@@ -214,10 +214,10 @@ print(*(o.numpy().tobytes().hex() for o in out), stats["selector_warmed"], stats
     runs = [subprocess.run(command, text=True, capture_output=True, check=True).stdout.strip().split(",") for _ in range(3)]
     cold, *warm = runs
     assert cold[-2] == "0"
-    for run in warm:
-        assert run[:-2] == cold[:-2]
+    for later in warm:
+        assert later[:-2] == cold[:-2]
         # The very first shape may be compiled by the launch, before the background has come to it.
-        assert int(run[-2]) >= 4 and int(run[-1]) <= int(cold[-1]) - 3
+        assert int(later[-2]) >= 4 and int(later[-1]) <= int(cold[-1]) - 3
 
 
 def test_the_most_used_shapes_come_first_and_once_is_not_kept(tmp_path):
