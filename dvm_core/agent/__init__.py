@@ -37,7 +37,7 @@ def start() -> bool:
         _book = _session.book
         _session.start()
         if unfit:
-            _session.later("notice", text=unfit, path="", line=0, category="error")
+            _session.notice(unfit, category="error")  # at once: the program may be short
         if not _registered:
             _registered = True
             os.register_at_fork(after_in_child=_after_fork)

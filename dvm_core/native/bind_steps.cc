@@ -14,6 +14,8 @@ namespace {
 // With the GIL.
 int64_t running = 0;
 bool closed = false;
+int64_t waiting = 0;  // threads that found it closed
+int64_t owed = 0;     // of them, those that have the way before it closes again: or one that switches without end would hold them back for good
 thread_local int depth = 0;  // of this thread: more than one if what a person evaluates at a stop is captured too
 
 std::atomic<int64_t> abandoned{0};
@@ -30,6 +32,7 @@ Turns*& turns_pointer() {
       turns_pointer() = new Turns;
       running = depth > 0;
       closed = false;
+      waiting = owed = 0;
       abandoned.store(0);
     });
     return new Turns;
@@ -63,10 +66,14 @@ bool wait_for_turn(uint64_t seen, std::chrono::steady_clock::time_point end) {
 constexpr auto kLong = std::chrono::hours(1);
 
 void wait_while_closed() {
+  if (!closed) return;
+  ++waiting;
   while (closed) {
     const uint64_t seen = turn();
     wait_for_turn(seen, std::chrono::steady_clock::now() + kLong);
   }
+  --waiting;
+  if (owed > 0 && --owed == 0) next_turn();
 }
 
 }  // namespace
@@ -91,9 +98,14 @@ void abandon_step() {
 }
 
 BetweenSteps::BetweenSteps(int64_t milliseconds) {
-  wait_while_closed();
-  closed = true;
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  for (bool patient = true;;) {
+    wait_while_closed();
+    if (owed <= 0 || !patient) break;
+    const uint64_t seen = turn();
+    patient = wait_for_turn(seen, end);
+  }
+  closed = true;
   for (bool in_time = true;;) {
     const uint64_t seen = turn();
     reached_ = running - abandoned.load() <= (depth > 0);
@@ -104,6 +116,7 @@ BetweenSteps::BetweenSteps(int64_t milliseconds) {
 
 BetweenSteps::~BetweenSteps() {
   closed = false;
+  owed = waiting;
   next_turn();
 }
 
