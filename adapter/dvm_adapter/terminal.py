@@ -292,7 +292,7 @@ def _loop(terminal: Terminal) -> None:
         try:
             return terminal.cmdloop()
         except KeyboardInterrupt:  # at the prompt: the line is thrown away
-            print(flush=True)
+            print("interrupted", flush=True)
 
 
 if __name__ == "__main__":

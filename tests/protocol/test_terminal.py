@@ -173,7 +173,8 @@ def test_ctrl_c_pauses_and_the_end_of_input_ends_the_program(run):
     one.type("print 6 * 7", "pause 0.1")
     one.until("42")
     one.until("Paused on pause")
-    one.process.send_signal(signal.SIGINT)  # at the prompt it ends nothing
+    one.process.send_signal(signal.SIGINT)  # at the prompt it ends nothing but the line
+    one.until("interrupted")
     one.type("print 7 * 8")
     one.until("56")
     assert one.end() == 0
