@@ -7,7 +7,7 @@ import re
 # debugpy's own syntax, since its users know it; a bare number means "on that hit". `% 0` would never stop.
 HIT_CONDITION = re.compile(r"\s*(?:(?:==|>=|<=|>|<)?\s*\d+|%\s*0*[1-9]\d*)\s*")
 HIT_SYNTAX = "a hit count is a number, or ==, >, >=, <, <= or % and a number (% at least 1)"
-_EVERY = re.compile(r"(.*?)[\s;,]*\bevery\s+\d{1,9}\s*", re.DOTALL)
+_EVERY = re.compile(r"\bevery \d{1,9}$")
 
 
 def wrong_hits(text: object) -> str:
@@ -28,5 +28,6 @@ def wrong_expression(text: object) -> str:
 
 def wrong_filter(text: object) -> str:
     """The same for a numeric filter's, which may end in `every 10`."""
-    match = _EVERY.fullmatch(str(text or ""))
-    return wrong_expression(match[1] if match else text)
+    words = " ".join(str(text or "").split())
+    match = _EVERY.search(words)
+    return wrong_expression(words[:match.start()].rstrip(" ;,") if match else words)

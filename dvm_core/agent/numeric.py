@@ -123,6 +123,7 @@ class Numeric:
         self._tell = tell
         self.conditions: list[Condition] = []
         self._weights = Weights()
+        self._every = 0  # what the core was told: launches of a program from one measured to the next
         self._seen: dict[int, int] = {}  # program -> its launches measured so far
 
     def set(self, conditions: list[Condition]) -> None:
@@ -132,15 +133,15 @@ class Numeric:
         self._weights = Weights()
         _core.set_check(sum(_BITS[name] for name in {c.name for c in plain}))
         self._seen = {}
-        _core.set_measure(math.gcd(*(c.every for c in self.conditions)))  # 0 of none
+        self._every = math.gcd(*(c.every for c in self.conditions))  # 0 of none
+        _core.set_measure(self._every)
 
     def look(self, view: LaunchView) -> Hit | None:
         """The first result of a measured launch, in program order, that meets a condition. A condition that fails is told of and left out
         from then on."""
-        step = math.gcd(*(c.every for c in self.conditions))
         seen = self._seen.get(view.program.id, 0)
         self._seen[view.program.id] = seen + 1
-        conditions = [c for c in self.conditions if seen * step % c.every == 0]
+        conditions = [c for c in self.conditions if seen * self._every % c.every == 0]
         if not conditions:
             return None
         asked = set().union(*(names_in(c.text) for c in conditions))
