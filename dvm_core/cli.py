@@ -100,6 +100,8 @@ def _run(arguments: argparse.Namespace) -> int:
     script = Path(arguments.script)
     if not script.is_file():
         raise ArgumentError(f"there is no script {arguments.script!r}")
+    from . import lastrun
+
     devices.set_device(arguments.device)
     scripts.serve_dvm()
     sys.argv = [arguments.script, *arguments.args]
@@ -113,6 +115,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         runpy.run_path(str(script), run_name="__main__")
     finally:
+        lastrun.Recorder().look(at_once=True)
         if arguments.warm:
             _save_shapes(Path(arguments.warm))
         if arguments.stats:

@@ -1,12 +1,13 @@
 """One debugging session in the debuggee: everything the agent holds, from hello to the end of the connection."""
 from __future__ import annotations
 
+import atexit
 import collections
 import os
 import time
 from typing import Any
 
-from .. import _core, devices
+from .. import _core, devices, lastrun
 from ..frontends import capture, notices, reloadable
 from ..hotreload import SourceBook
 from . import (  # noqa: F401 - each declares commands
@@ -50,6 +51,7 @@ class Session:
         self.numeric = numeric.Numeric(lambda text: self.notice(text, category="error"))
         self.stops = Stops(self)
         self.reloader = reload.make_reloader(self, self.book)
+        self.last_run = lastrun.Recorder(self.texts.raw_line)
         self.rank = int(os.environ.get("RANK_ID") or os.environ.get("RANK") or 0)
         self._hooks = 0
         self.sampling = sampling.Sampling(self.new_hook())
@@ -70,6 +72,7 @@ class Session:
         _core.set_program_handler(self._new_program)
         _core.set_stop_handler(self.stops.handler)
         _core.memory_log(True)  # bounded, and too cheap to measure: the memory view shows the time before it was opened, too
+        atexit.register(self.last_run.stop)
         connection.start()
 
     def end(self) -> None:
@@ -87,6 +90,8 @@ class Session:
         _core.memory_log(False)
         tracing.TRACING.leave()
         notices.remove_sink(self._notice_sink)
+        self.last_run.stop()
+        atexit.unregister(self.last_run.stop)
 
     # ---- for the parts -----------------------------------------------------------------------------------------------------------------
     def new_hook(self) -> int:
@@ -154,6 +159,8 @@ class Session:
                 self.connection.event("dropped", count=event["count"])
                 continue
             told = self.watches.snapshot(event) or self.sampling.snapshot(event)
+            if told is not None and "stats" in told:
+                self.last_run.statistics(told["program"], told["instruction"], told["stats"], told["step"])
             if told is not None:
                 self.connection.event("snapshot", **told)
 
@@ -169,6 +176,7 @@ class Session:
             self._prepared = not self._prepared
             self._prepare_python()
         self.look_at_tracing()
+        self.last_run.look()
         launches = _core.stats()["launches"]
         if launches != self._last_launches:
             self._last_launches = launches

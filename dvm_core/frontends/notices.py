@@ -1,6 +1,7 @@
 """One-line messages to the user that are no errors: an op run by the framework, a retrace, a function left out of a capture."""
 from __future__ import annotations
 
+import collections
 import sys
 import threading
 from collections.abc import Callable
@@ -10,6 +11,7 @@ Sink = Callable[[dict[str, Any]], None]
 
 _sinks: list[Sink] = []
 _told: set[Any] = set()
+_past: collections.deque[dict[str, Any]] = collections.deque(maxlen=1000)
 _lock = threading.Lock()
 
 
@@ -33,5 +35,12 @@ def notice(text: str, *, path: str = "", line: int = 0, category: str = "capture
             _told.add(once)
     if not _sinks:
         print(f"dvm: {path}:{line}: {text}" if path else f"dvm: {text}", file=sys.stderr)
+    told = {"text": text, "path": path, "line": line, "category": category}
+    _past.append(told)
     for sink in list(_sinks):
-        sink({"text": text, "path": path, "line": line, "category": category})
+        sink(told)
+
+
+def past() -> list[dict[str, Any]]:
+    """The last thousand, oldest first."""
+    return list(_past)

@@ -1,0 +1,156 @@
+"""What this run tells of the user's source lines, for an editor that shows it when the run is over: shapes, dtypes, areas, times.
+
+`Recorder.look()` gathers it from the programs when they have changed and writes a file per source file (dvm_wire.lastrun). It is called
+from a thread of the debugger's, or at the end of a script that `dvm run` runs; never on the way of a launch.
+"""
+from __future__ import annotations
+
+import linecache
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dvm_wire import lastrun
+
+from . import _core, _library_prefixes, advice
+from .dtypes import BY_CODE
+from .frontends import names, notices
+from .frontends.vjp_rules import CONSTANT
+from .msbc import Code
+from .symbols import symbols_of
+
+_MOST_VALUES = 20_000  # of a source file
+_SPARE = 20  # times the last look took, before the next
+_LIBRARIES = tuple(_library_prefixes())
+
+Value = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+class Recorder:
+    """Gathers and saves while a program runs.
+
+    line_of(path, line): the text of a source line that is in force."""
+
+    def __init__(self, line_of: Callable[[str, int], str] = linecache.getline) -> None:
+        self._line_of = line_of
+        self._stopped = False
+        self._seen: dict[int, int] = {}  # program -> launches when it was looked at
+        self._values: dict[str, dict[Key, Value]] = {}
+        self._next = 0.0
+        self._stats: dict[tuple[int, int], Mapping[str, Any]] = {}
+        self._failed = False
+        self._changed: set[str] = set()
+
+    def stop(self) -> None:
+        """Saves what is not saved yet; nothing more is saved then."""
+        if not self._stopped:
+            self.look(at_once=True)
+            self._stopped = True
+
+    def statistics(self, program: int, instruction: int, stats: Mapping[str, Any], step: int) -> None:
+        """The statistics of a watch that have just come in."""
+        self._stats[program, instruction] = {**stats, "step": step}
+
+    def look(self, *, at_once: bool = False) -> None:
+        """Gathers and saves if there is something new and the last time was long enough ago."""
+        begun = time.monotonic()
+        if self._stopped or (begun < self._next and not at_once):
+            return
+        for program in _core.programs():
+            if program.launches and self._seen.get(program.id) != program.launches:
+                self._seen[program.id] = program.launches
+                self._gather(program)
+        for path in sorted(self._changed):
+            self._save(path)
+        self._changed.clear()
+        took = time.monotonic() - begun
+        self._next = begun + max(2.0, _SPARE * took)
+
+    def _gather(self, program: Any) -> None:
+        instructions, areas = program.instructions, {area.index: area for area in program.areas}
+        code = Code.of(program)
+        count = len(code.inputs)
+        symbols = {dim: symbol for symbol in symbols_of(code, program.extents_seen()) for dim in symbol.dims}
+        named = {**names.names_for_program(program), **{i.index: i.value_name for i in instructions if i.value_name}}
+        places = [_core.place_info(i.place) if i.place else ("", 0, 0, 0, 0, "", False) for i in instructions]
+        lines = {index: sorted({places[i][1] for i in area.instructions if places[i][1]}) for index, area in areas.items()}
+        times: dict[Key, int] = {}
+        for item, (path, line, end_line, column, end_column, _, backward) in zip(instructions, places, strict=True):
+            if not path or path.startswith(_LIBRARIES) or not line:
+                continue
+            key = (line, column, end_line, end_column, item.opcode, backward)
+            times[key] = occurrence = times.get(key, 0) + 1
+            area = areas.get(item.area)
+            dims = []
+            for axis, extent in enumerate(item.shape):
+                symbol = symbols.get((count + item.index, axis))
+                dims.append([symbol.name if symbol else "", *(symbol.extents if symbol else (extent, extent))])
+            folded = places[item.folded_into][1] if item.folded_into >= 0 else 0
+            value: Value = {
+                "op": item.name, "dtype": BY_CODE[item.dtype].short, "dims": dims, "name": named.get(item.index, ""), "line": line,
+                "column": column, "endLine": end_line, "endColumn": end_column, "backward": backward, "program": program.id,
+                "instruction": item.index, "area": area.index if area else 0, "areas": len(areas), "cut": area.cut_reason if area else "",
+                "lines": lines.get(item.area, []), "folded": folded, "ns": area.ns // len(area.instructions) if area else 0,
+                "gradient": item.opcode not in CONSTANT, "stats": self._stats.get((program.id, item.index)),
+            }
+            known = self._values.setdefault(path, {})
+            if (*key, occurrence) in known:
+                _widen(value, known[(*key, occurrence)])
+            elif len(known) >= _MOST_VALUES:
+                continue
+            known[(*key, occurrence)] = value
+            self._changed.add(path)
+
+    def _save(self, path: str) -> None:
+        if not os.path.isfile(path):  # a notebook's cell, code from a text
+            return
+        values = list(self._values.get(path, {}).values())
+        told = [{name: notice[name] for name in ("text", "line", "category")}
+                for notice in notices.past() if notice["path"] == path and notice["line"]]
+        wanted = {value["line"] for value in values} | {notice["line"] for notice in told}
+        texts = {str(line): self._line_of(path, line).rstrip() for line in sorted(wanted)}
+        try:
+            lastrun.save(path, {"texts": texts, "values": values, "functions": _functions(values), "notices": told})
+        except OSError as error:
+            if not self._failed:
+                self._failed = True
+                notices.notice(f"what editors show of lines is not kept: {error}", once="lastrun")
+
+
+def _widen(value: Value, known: Value) -> None:
+    # Ranges of extents cover those that other programs of the line have had; a rank that has changed begins anew.
+    if len(value["dims"]) == len(known["dims"]):
+        for dim, before in zip(value["dims"], known["dims"], strict=True):
+            dim[1], dim[2] = min(dim[1], before[1]), max(dim[2], before[2])
+    value["stats"] = value["stats"] or known["stats"]
+
+
+def _functions(values: list[Value]) -> list[dict[str, Any]]:
+    """By captured function with a line here: its first line, launches, µs a launch, areas, instructions, verdict."""
+    stats = _core.stats()
+    found = advice.of(stats)
+    told = []
+    for name, first in _first_lines(values).items():
+        counted = stats["functions"].get(name)
+        if not counted or not counted["launches"]:
+            continue
+        launches = counted["launches"]
+        judged = found.get(name)
+        told.append({"name": name, "line": first, "launches": launches, "us": sum(counted["time_us"].values()) / launches,
+                     "kernelsUs": counted["time_us"]["kernels"] / launches, "shapes": counted["shapes"],
+                     "instructions": counted["instructions"] / launches, "verdict": judged.verdict if judged else "",
+                     "why": judged.why if judged else "", "do": judged.do if judged else ""})
+    return told
+
+
+def _first_lines(values: list[Value]) -> dict[str, int]:
+    names_of = {program.id: program.name for program in _core.programs()}
+    first: dict[str, int] = {}
+    for value in values:
+        name = names_of.get(value["program"])
+        if name and not value["backward"]:
+            first[name] = min(first.get(name, value["line"]), value["line"])
+    return first
+
