@@ -1,6 +1,7 @@
 // The extension's entry: puts the rooms together. Nothing here knows what a tensor is.
 import * as vscode from 'vscode';
 import { HoverExpressions, InlineValues } from './editor/inline';
+import { Language } from './editor/language';
 import { AdapterFactory } from './launch/adapter';
 import { ConfigurationProvider } from './launch/configuration';
 import { findInterpreter, ensureUsable, forgetProbes } from './launch/interpreter';
@@ -25,6 +26,7 @@ export interface Api {
   sessions: Sessions;
   watches: WatchModel;
   watchTree: WatchTree;
+  language: Language;
 }
 
 export function activate(context: vscode.ExtensionContext): Api {
@@ -33,6 +35,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const model = new WatchModel(context.workspaceState, sessions);
   const tree = new WatchTree(model);
   const view = vscode.window.createTreeView<Node>('dvm.watch', { treeDataProvider: tree, canSelectMany: true });
+  const language = new Language(context.extensionPath);
   const configurations = new ConfigurationProvider();
   const command = (id: string, run: () => unknown): vscode.Disposable => vscode.commands.registerCommand(id, run);
 
@@ -48,6 +51,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     vscode.debug.registerDebugAdapterDescriptorFactory('dvm', new AdapterFactory(context.extensionPath)),
     vscode.languages.registerInlineValuesProvider(PYTHON, new InlineValues(sessions)),
     vscode.languages.registerEvaluatableExpressionProvider(PYTHON, new HoverExpressions()),
+    language,
     new HotReload(sessions, status),
     new Programs(sessions),
     new ProgramLenses(sessions),
@@ -63,7 +67,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     command('dvm.showLog', () => log.show()),
     command('dvm.checkPython', () => guarded('check the interpreter', checkPython)),
   );
-  return { sessions, watches: model, watchTree: tree };
+  return { sessions, watches: model, watchTree: tree, language };
 }
 
 async function checkPython(): Promise<void> {

@@ -20,6 +20,7 @@ export interface Probe {
   version: [number, number, number];
   debugpy: string | null;
   dvm_core: boolean;
+  pygls: boolean;
 }
 
 const PROBE = `
@@ -30,7 +31,7 @@ try:
 except Exception:
     version = None
 print(json.dumps({"executable": sys.executable, "version": list(sys.version_info[:3]), "debugpy": version,
-                  "dvm_core": u.find_spec("dvm_core") is not None}))
+                  "dvm_core": u.find_spec("dvm_core") is not None, "pygls": u.find_spec("pygls") is not None}))
 `;
 
 /** The interpreter to debug with: the setting, else the Python extension's choice, else the workspace's .venv, else PATH. */
@@ -129,7 +130,9 @@ export async function ensureUsable(found: Interpreter): Promise<boolean> {
   if (answer.debugpy !== DEBUGPY) {
     const has = answer.debugpy === null ? 'has no debugpy' : `has debugpy ${answer.debugpy}`;
     const text = `${found.path} (Python ${version}) ${has}; the DVM debug adapter needs debugpy ${DEBUGPY}.`;
-    const fixed = await offer(text, [`Install debugpy ${DEBUGPY}`, 'Choose Interpreter'], () => install(found.path));
+    const fixed = await offer(text, [`Install debugpy ${DEBUGPY}`, 'Choose Interpreter'], () =>
+      install(found.path, `debugpy==${DEBUGPY}`),
+    );
     if (!fixed) return false;
   }
   usable.set(found.path, answer);
@@ -152,18 +155,18 @@ async function offer(text: string, buttons: string[], fix?: () => Promise<boolea
   return choice?.startsWith('Install') && fix ? fix() : false;
 }
 
-async function install(python: string): Promise<boolean> {
-  const title = `Installing debugpy ${DEBUGPY}`;
+/** Installs packages for an interpreter, with progress; false, and a message with pip's reason, if that fails. */
+export async function install(python: string, ...packages: string[]): Promise<boolean> {
+  const what = packages.join(' and ');
+  const title = `Installing ${what}`;
   return vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title }, async () => {
     const error = await new Promise<string | undefined>((resolve) => {
-      execFile(python, ['-m', 'pip', 'install', `debugpy==${DEBUGPY}`], { timeout: 300_000 }, (failed, stdout, stderr) => {
+      execFile(python, ['-m', 'pip', 'install', ...packages], { timeout: 300_000 }, (failed, stdout, stderr) => {
         log.info(stdout.trim());
         resolve(failed ? stderr.trim() || failed.message : undefined);
       });
     });
-    return (
-      error === undefined || offer(`pip could not install debugpy ${DEBUGPY} for ${python}: ${error.split('\n').at(-1)}`, [])
-    );
+    return error === undefined || offer(`pip could not install ${what} for ${python}: ${error.split('\n').at(-1)}`, []);
   });
 }
 

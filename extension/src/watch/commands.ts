@@ -1,7 +1,7 @@
 // Adding, removing and tuning tensor watches, from the view, the editor and the Variables view.
 import * as vscode from 'vscode';
 import { expressionAt } from '../editor/names';
-import { assignmentAbove } from '../editor/scope';
+import { assignmentAbove, statementBelow } from '../editor/scope';
 import { guarded } from '../log';
 import { full } from '../text';
 import type { Sessions } from '../sessions';
@@ -48,6 +48,10 @@ export function registerWatchCommands(model: WatchModel, sessions: Sessions, vie
       const name = context.variable?.evaluateName ?? context.variable?.name;
       if (name) await add(name, await framePlace(sessions, name));
     }),
+    command('dvm.watch.addAt', (path: string, line: number, name: string) => add(name, { path, line })),
+    command('dvm.breakOnNotFinite', (path: string, line: number, name: string) =>
+      guarded(`stop when ${name} is not finite`, () => breakOnNotFinite(path, line, name)),
+    ),
     command('dvm.watch.remove', (node?: WatchNode) => model.remove(chosen(node))),
     command('dvm.watch.removeAll', () => model.remove(model.all().map((d) => d.key))),
     command('dvm.watch.rate', async (node?: WatchNode) => {
@@ -77,6 +81,16 @@ export function registerWatchCommands(model: WatchModel, sessions: Sessions, vie
 interface Place {
   path: string;
   line: number;
+}
+
+/** A breakpoint on the statement after the one that makes `name`: there its value is known. */
+async function breakOnNotFinite(path: string, line: number, name: string): Promise<void> {
+  const document = await vscode.workspace.openTextDocument(path);
+  const next = statementBelow((at) => (at < document.lineCount ? document.lineAt(at).text : undefined), line - 1);
+  if (next === undefined) throw new Error(`no statement of the function follows line ${line}, so there is nowhere to stop`);
+  const at = new vscode.Location(document.uri, new vscode.Position(next, 0));
+  vscode.debug.addBreakpoints([new vscode.SourceBreakpoint(at, true, `not isfinite(${name}).all()`)]);
+  await goTo(path, next + 1);
 }
 
 /** Shows a line of a file in the editor. */

@@ -44,6 +44,45 @@ export const editor: Tests = {
     assert.deepEqual(second, [7, '⟲ 2 areas · 5 instructions · 5 launches · backward']);
   },
 
+  'the language server shows shapes beside the source and problems in it': async () => {
+    const { language } = await api();
+    const folder = vscode.workspace.workspaceFolders?.[0]?.uri ?? assert.fail('no folder');
+    const uri = vscode.Uri.joinPath(folder, 'shapes ü.py');
+    const source = 'import dvm_core as dvm\n@dvm.jit\ndef f(x: "f32[B, 8]", w: "f32[8, 4]"):\n    h = x @ w\n    return w @ w\n';
+    await vscode.workspace.fs.writeFile(uri, new TextEncoder().encode(source));
+    const settings = vscode.workspace.getConfiguration('dvm');
+    await settings.update('python', process.env['DVM_TEST_PYTHON'], vscode.ConfigurationTarget.Workspace);
+    await vscode.window.showTextDocument(uri);
+    await until('the language server', () => language.running);
+    const whole = new vscode.Range(0, 0, 9, 0);
+    const hints = await until('hints', async () => {
+      const found = await vscode.commands.executeCommand<vscode.InlayHint[]>('vscode.executeInlayHintProvider', uri, whole);
+      return found.length ? found : undefined;
+    });
+    assert.deepEqual(
+      hints.map((h) => [h.position.line, h.position.character, h.label]),
+      [[3, 5, ': f32[B,4]']],
+    );
+    const [problem] = await until('problems', () => {
+      const found = vscode.languages.getDiagnostics(uri);
+      return found.length ? found : undefined;
+    });
+    assert.equal(problem?.source, 'dvm');
+    assert.match(problem.message, /4 columns, the right side 8 rows/);
+    const actions = await vscode.commands.executeCommand<vscode.Command[]>(
+      'vscode.executeCodeActionProvider',
+      uri,
+      new vscode.Range(3, 4, 3, 4),
+    );
+    assert.ok(actions.some((a) => a.title === 'Watch h'));
+    await vscode.commands.executeCommand('dvm.breakOnNotFinite', uri.fsPath, 4, 'h');
+    const [breakpoint] = vscode.debug.breakpoints as vscode.SourceBreakpoint[];
+    assert.deepEqual([breakpoint?.location.range.start.line, breakpoint?.condition], [4, 'not isfinite(h).all()']);
+    vscode.debug.removeBreakpoints(vscode.debug.breakpoints);
+    await vscode.commands.executeCommand('workbench.action.closeActiveEditor');
+    await settings.update('python', undefined, vscode.ConfigurationTarget.Workspace);
+  },
+
   'the run state follows stops and continues': async () => {
     const { sessions } = await api();
     const session = await stoppedAt(10);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { assignmentAbove, functionStart } from '../../../extension/src/editor/scope';
+import { assignmentAbove, functionStart, statementBelow } from '../../../extension/src/editor/scope';
 
 const TEXT = `import x
 h = 0
@@ -32,4 +32,21 @@ test('a name was made by the nearest assignment above, within its function', () 
   assert.equal(assignmentAbove(at, 6, 'i'), 6);
   assert.equal(assignmentAbove(at, 12, 'h'), undefined);
   assert.equal(assignmentAbove(at, 9, 'a'), undefined);
+});
+
+test('the statement below is the next of the same function, whatever lies between', () => {
+  const lines = `def f(x):
+    h = g(
+        x,  # (
+    )
+    # a remark
+
+    if x:
+        y = h + \\
+            1
+    return h
+def other():
+    pass`.split('\n');
+  const below = (line: number): number | undefined => statementBelow((n) => lines[n], line);
+  assert.deepEqual([1, 6, 7, 9, 11].map(below), [6, 7, 9, undefined, undefined]);
 });
