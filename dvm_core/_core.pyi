@@ -200,6 +200,8 @@ class Program:
         """Disassembly of an area's tile code (names as DVM's das), one instruction a line, each ending in `; %<instruction index>`."""
     def passes(self) -> list[tuple[str, str]]:
         """(pass, what it made as text) in order, with no hooks at the last shapes; compiles anew."""
+    def compile_ns(self) -> int:
+        """What compiling it anew for the cpu takes, with no hooks at the last shapes. Nothing runs, nothing is kept."""
     def extents_seen(self) -> list[tuple[int, int]]:
         """(smallest, largest) extent of every dimension of the inputs over all launches, input after input."""
     def tile_words(self, area: int) -> bytes: ...

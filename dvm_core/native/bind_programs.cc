@@ -227,6 +227,14 @@ void bind_programs(nb::module_& m) {
           },
           "(pass, what it made as text) in order, with no hooks at the last shapes; compiles anew.")
       .def(
+          "compile_ns",
+          [](Program& p) {
+            const int64_t start = now_ns();
+            p.compiled_for(profile_at(0));
+            return now_ns() - start;
+          },
+          "What compiling it anew for the cpu takes, with no hooks at the last shapes. Nothing runs, nothing is kept.")
+      .def(
           "extents_seen",
           [](Program& p) {
             nb::list out;

@@ -11,8 +11,8 @@
 namespace dvm {
 namespace {
 
-// A mapping costs about 5 µs for its system calls and first page fault, as much as compiling 20 instructions; two changes of protection
-// of a mapping that is there cost one. Pages nobody may touch on both sides keep the kernel from joining and splitting mappings.
+// A mapping costs about 5 µs for its system calls and first page fault, as much as compiling 20 instructions. Pages nobody may touch on both sides keep the
+// kernel from joining and splitting mappings.
 constexpr size_t kChunkWords = size_t(32) << 10 >> 3;
 constexpr size_t kLine = 8;  // words code is aligned to
 
@@ -53,9 +53,11 @@ class CodeChunk {
     const auto at = std::find_if(free_.begin(), free_.end(), [count](const Range& r) { return r.count >= count; });
     if (at == free_.end()) return nullptr;
     uint64_t* to = words_ + at->first;
-    protect_pages(words_, bytes_, Protection::kWrite);
-    std::memcpy(to, words.data(), words.size() * sizeof(uint64_t));
-    protect_pages(words_, bytes_, Protection::kRead);
+    if (!write_protected(to, words.data(), words.size() * sizeof(uint64_t))) {
+      protect_pages(words_, bytes_, Protection::kWrite);
+      std::memcpy(to, words.data(), words.size() * sizeof(uint64_t));
+      protect_pages(words_, bytes_, Protection::kRead);
+    }
     at->first += count;
     at->count -= count;
     ++placed_;
@@ -126,7 +128,10 @@ CodePages::~CodePages() {
   Arena& a = arena();
   std::lock_guard lock(a.mutex);
   chunk_->give_back(words_, count_);
-  if (!chunk_->empty() || (chunk_ == a.chunks.front().get() && chunk_->shared())) return;
+  if (!chunk_->empty()) return;
+  // One that is empty stays: code that comes and goes at a chunk's end would map and unmap one each time, three times the work of a compile.
+  const auto spare = [this](const auto& c) { return c.get() != chunk_ && c->shared() && c->empty(); };
+  if (chunk_->shared() && std::none_of(a.chunks.begin(), a.chunks.end(), spare)) return;
   std::erase_if(a.chunks, [this](const auto& c) { return c.get() == chunk_; });
 }
 

@@ -1,5 +1,5 @@
-// Tile code in pages of its own: written once, then read-only. Small programs share the pages of a chunk; what is written there lifts the
-// protection of that chunk alone, writes, restores.
+// Tile code in pages of its own, read-only. Small programs share the pages of a chunk; what is written there is written by the kernel, or, where
+// it does not do that, by lifting the protection of that chunk alone.
 #pragma once
 #include <cstddef>
 #include <cstdint>

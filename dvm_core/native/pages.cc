@@ -8,9 +8,12 @@
 #ifdef _WIN32
 #include <windows.h>
 #else
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
+
+#include "fork.h"
 
 namespace dvm {
 
@@ -46,6 +49,7 @@ void protect_pages(void* pages, size_t bytes, Protection allowed) {
   if (!VirtualProtect(pages, bytes, flags[static_cast<int>(allowed)], &old))
     throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), "VirtualProtect");
 }
+bool write_protected(void*, const void*, size_t) noexcept { return false; }
 
 #else
 
@@ -88,6 +92,31 @@ void protect_pages(void* pages, size_t bytes, Protection allowed) {
   constexpr int flags[] = {PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE};
   if (mprotect(pages, round_up(bytes, page_size()), flags[static_cast<int>(allowed)]) != 0) throw std::system_error(errno, std::generic_category(), "mprotect");
 }
+
+#ifdef __linux__
+
+// A process's own memory as a file: the kernel writes past the protection of private pages, as it does for a debugger, and no translation
+// changes. mprotect there and back takes 3 us, and 25 where another thread of the process is on a processor and must be interrupted.
+bool write_protected(void* to, const void* from, size_t bytes) noexcept {
+  static int file = -1;
+  static uint64_t opened_after = ~uint64_t{0};
+  if (opened_after != forks()) {  // a child's descriptor is still of its parent's memory
+    if (file >= 0) close(file);
+    file = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+    opened_after = forks();
+  }
+  if (file < 0) return false;
+  if (pwrite(file, from, bytes, static_cast<off_t>(reinterpret_cast<uintptr_t>(to))) == static_cast<ssize_t>(bytes)) return true;
+  close(file);  // refused, and so it will be again
+  file = -1;
+  return false;
+}
+
+#else
+
+bool write_protected(void*, const void*, size_t) noexcept { return false; }
+
+#endif
 
 #endif
 

@@ -16,5 +16,8 @@ void advise_huge(void* pages, size_t bytes) noexcept;
 enum class Protection { kNone, kRead, kWrite };
 // What may be done with whole pages from now on. Throws std::system_error.
 void protect_pages(void* pages, size_t bytes, Protection allowed);
+// Writes into pages that may only be read, and leaves them so for every thread; one call at a time. False: this system does not let a
+// process do so, and nothing was written.
+bool write_protected(void* to, const void* from, size_t bytes) noexcept;
 
 }  // namespace dvm

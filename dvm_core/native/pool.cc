@@ -77,8 +77,16 @@ class Pool {
   // Helpers are left alone at this time.
   bool rests(int64_t time) const { return time < rest_until_; }
 
+  // What to do about helpers that are parked: `nobody`: all are, and waking one does not pay. Opening a job for nobody is not free.
+  enum class Parked { nobody, wake, as_they_are };
+  Parked parked(double cost_ns, int64_t time) {
+    const int n = parked_.load(std::memory_order_relaxed);
+    if (n > 0 && worth_waking(cost_ns, time)) return Parked::wake;
+    return n == static_cast<int>(helpers_.size()) ? Parked::nobody : Parked::as_they_are;
+  }
+
   // start: now.
-  void run(int64_t units, UnitFn fn, void* context, double cost_ns, int64_t start) {
+  void run(int64_t units, UnitFn fn, void* context, bool wakes, int64_t start) {
     fn_ = fn;
     context_ = context;
     units_ = units;
@@ -88,7 +96,7 @@ class Pool {
     avoid_my_cpu();
     const uint64_t epoch = (gate_.load(std::memory_order_relaxed) & ~(kOpen | kJoined)) + kEpoch;
     gate_.store(epoch | kOpen);
-    if (parked_.load() > 0 && worth_waking(cost_ns, start)) wake_for_job();
+    if (wakes) wake_for_job();
     worker_here = 0;
     drain(0);
     worker_here = -1;
@@ -292,7 +300,9 @@ void parallel_for(int64_t units, UnitFn fn, void* context, double cost_ns) {
   }
   const int64_t start = now();
   if (shared.pool->rests(start)) return run_alone(units, fn, context);
-  shared.pool->run(units, fn, context, cost_ns, start);
+  const Pool::Parked parked = shared.pool->parked(cost_ns, start);
+  if (parked == Pool::Parked::nobody) return run_alone(units, fn, context);
+  shared.pool->run(units, fn, context, parked == Pool::Parked::wake, start);
 }
 
 void* thread_scratch(int64_t bytes) {

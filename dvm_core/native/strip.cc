@@ -137,35 +137,37 @@ bool has_sides(const StripCode& code) {
 
 // The loop whose steps these are, null if there is none.
 const StripLoop* loop_of(const StripCode& code) {
-  for (const StripLoop* loop = strip_kernels().loops; loop != strip_kernels().loops + strip_kernels().loop_count; ++loop)
+  const StripKernels& kernels = strip_kernels();
+  for (const StripLoop* loop = kernels.loops; loop != kernels.loops + kernels.loop_count; ++loop)
     if (std::equal(code.steps.begin(), code.steps.end(), loop->kinds, loop->kinds + loop->count,
                    [](const StripCode::Step& s, const StripKind& k) { return same_kind(s.kind, k); }))
       return loop;
   return nullptr;
 }
 
-// Whether these instructions have the names of the loop's steps.
-bool named_as(const StripLoop& loop, const TileOp* first, const TileOp* end) {
-  return end - first >= loop.count &&
-         std::equal(loop.kinds, loop.kinds + loop.count, first, [](const StripKind& k, const TileOp& op) { return k.op == static_cast<Op>(op.id); });
+// Whether these instructions have the names of a loop's steps: asked before anything that takes longer.
+template <class Step>
+bool named_as(const Step* steps, int count, const TileOp* first, const TileOp* end) {
+  return end - first >= count && std::equal(steps, steps + count, first, [](const Step& s, const TileOp& op) { return s.op == static_cast<Op>(op.id); });
 }
 
 }  // namespace
 
 // The longest loop that instructions from `first` on are, as their number; 0: none.
 int Encoder::loop_at(TileOp* first, TileOp* end, const std::vector<int32_t>& uses) const {
+  const StripKernels& kernels = strip_kernels();
   int longest = 0;
-  for (int u = 0; u < strip_kernels().update_count; ++u) {
-    const UpdateLoop& update = strip_kernels().updates[u];
-    if (update.count > longest && update.count <= end - first && first->id == static_cast<Tile>(update.steps->op) &&
-        place_values(first, first + update.count, uses, registers_) && is_update(update, first))
+  for (int u = 0; u < kernels.update_count; ++u) {
+    const UpdateLoop& update = kernels.updates[u];
+    if (update.count > longest && named_as(update.steps, update.count, first, end) && place_values(first, first + update.count, uses, registers_) &&
+        is_update(update, first))
       longest = update.count;
   }
   if (first->form != Form::kTX && first->form != Form::kXT && out_.space.tile_cols < kNarrowestRows) return longest;
-  for (int l = 0; l < strip_kernels().loop_count; ++l) {
-    const StripLoop& loop = strip_kernels().loops[l];
+  for (int l = 0; l < kernels.loop_count; ++l) {
+    const StripLoop& loop = kernels.loops[l];
     const int count = loop.count;
-    if (count <= longest || !named_as(loop, first, end) || !place_values(first, first + count, uses, registers_)) continue;
+    if (count <= longest || !named_as(loop.kinds, count, first, end) || !place_values(first, first + count, uses, registers_)) continue;
     const StripCode code = steps_of(first, first + count, [](int32_t reg) { return static_cast<uint32_t>(reg); });
     if (!has_sides(code) && loop_of(code) == &loop) longest = count;
   }
