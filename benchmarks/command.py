@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from timing import Row, Share, Sweep, show
+from timing import Row, Share, Sweep
 
 from dvm_core import _core
 
@@ -57,7 +57,7 @@ def tell_row(row: Row | Share) -> None:
         print(row.name, *(f"{what} {share:.1%}" for what, share in row.shares.items()), sep="   ", flush=True)
         return
     ratios = (f"{peer} {row.ratio(peer):.2f} ×" for peer in row.times if peer != row.ours)
-    print(row.name, *(f"{what} {show(t)}" for what, t in row.times.items()), *ratios, sep="   ", flush=True)
+    print(row.name, *(f"{what} {row.shown(what)}" for what in row.times), *ratios, sep="   ", flush=True)
 
 
 def rows(doc: str, measured: Callable[[bool], Iterable[Row | Sweep | Share]]) -> int:

@@ -99,13 +99,6 @@ def attached(seconds: float, out: Path, pairs: int = 3) -> list[Row]:
                 aim="≥ 0.99 × (costs ≤ 1 %)")]
 
 
-def compile_time() -> dict[str, float]:
-    """Microseconds from a flush to code, over all programs and shapes of this process so far."""
-    import dvm_core as dvm
-
-    return dict(dvm.stats()["compile_us"])
-
-
 def median_step(run: Callable[[], float], seconds: float) -> float:
     """Median seconds of one call, after a tenth of the time as warm-up."""
     end_of_warm_up, end = time.perf_counter() + seconds / 10, time.perf_counter() + seconds

@@ -1,12 +1,17 @@
-"""Whole networks whose input changes its size from call to call: ResNet-50 forward, an LSTM over ragged sequences."""
+"""Whole networks whose input changes its size from call to call: ResNet-50 forward, an LSTM over ragged sequences.
+
+    python benchmarks/networks.py [--quick]
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import command
 import numpy as np
 from timing import Row, Sweep, interleave
 
@@ -186,15 +191,22 @@ def _measure(name: str, makers: dict[str, Callable[[], Call]], inputs: dict[str,
     return Sweep(name, cells, aim=">= 1.0 x the best")
 
 
-def sweeps(quick: bool) -> list[Sweep]:
+RESNETS: dict[str, Callable[[], Call]] = {"dvm": _dvm_resnet, "torch": lambda: _torch_resnet(False), "mindspore": _mindspore_resnet}
+LSTMS: dict[str, Callable[[], Call]] = {"dvm": _dvm_lstm, "torch": lambda: _torch_lstm(False), "mindspore": _mindspore_lstm}
+
+
+def sweeps(quick: bool) -> Iterator[Sweep]:
     """quick: few shapes, and without torch.compile, which takes minutes for a ResNet."""
     random = np.random.default_rng(2)
     images = {f"{n}x{size}": random.standard_normal((n, 3, size, size), np.float32) for n, size in (IMAGES[:2] if quick else IMAGES)}
     rows = {f"{n}x{time}": random.standard_normal((time, n, INPUTS), np.float32) for n, time in (LENGTHS[:3] if quick else LENGTHS)}
-    resnet: dict[str, Callable[[], Call]] = {"dvm": _dvm_resnet, "torch": lambda: _torch_resnet(False), "mindspore": _mindspore_resnet}
-    lstm: dict[str, Callable[[], Call]] = {"dvm": _dvm_lstm, "torch": lambda: _torch_lstm(False), "mindspore": _mindspore_lstm}
+    resnet, lstm = dict(RESNETS), dict(LSTMS)
     if not quick:
         resnet["torch.compile"] = lambda: _torch_resnet(True)
         lstm["torch.compile"] = lambda: _torch_lstm(True)
-    return [_measure("ResNet-50 forward, batch x side", resnet, images, 0.5 if quick else 3.0, 1e-3),
-            _measure("LSTM 64 to 128 over ragged lengths, batch x time", lstm, rows, 0.2 if quick else 1.0, 1e-4)]
+    yield _measure("ResNet-50 forward, batch x side", resnet, images, 0.5 if quick else 3.0, 1e-3)
+    yield _measure("LSTM 64 to 128 over ragged lengths, batch x time", lstm, rows, 0.2 if quick else 1.0, 1e-4)
+
+
+if __name__ == "__main__":
+    sys.exit(command.rows(__doc__, sweeps))

@@ -11,16 +11,23 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Row:
-    """One line of the table. `times`: seconds per call (median) by contender; `ours`: the contender judged; `aim`: the figure to beat."""
+    """One line of the table. `times`: seconds per call (median) by contender, or how many of another `unit`, the fewer the better; `ours`:
+    the contender judged; `aim`: the figure to beat."""
 
     name: str
     times: dict[str, float] = field(default_factory=dict)
     ours: str = "dvm"
     aim: str = ""
+    unit: str = "s"
 
     def ratio(self, peer: str) -> float:
         """How many times faster than that peer we are (above 1: faster)."""
-        return self.times[peer] / self.times[self.ours]
+        ours, theirs = self.times[self.ours], self.times[peer]
+        return theirs / ours if ours else math.inf if theirs else 1.0
+
+    def shown(self, name: str) -> str:
+        """A contender's figure as text."""
+        return show(self.times[name]) if self.unit == "s" else f"{self.times[name]:.4g} {self.unit}"
 
 
 @dataclass(frozen=True)
