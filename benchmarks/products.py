@@ -159,6 +159,22 @@ class Peers:
             found["mindspore"] = lambda: ops.matmul(u, v).asnumpy()
         return found
 
+    def packed_linear(self, a: np.ndarray, b: np.ndarray, bf16: bool) -> dict[str, Call]:
+        """PyTorch's product with a weight that oneDNN has packed, which its compiler makes of frozen linear layers."""
+        if not self.torch or not self.torch.backends.mkldnn.is_available():
+            return {}
+        torch = self.torch
+        x, w = torch.from_numpy(a), torch.from_numpy(b).T
+        if bf16:
+            x, w = x.to(torch.bfloat16), w.to(torch.bfloat16)
+        try:
+            packed = torch.ops.mkldnn._reorder_linear_weight(w.contiguous(), a.shape[0])
+            call = torch.ops.mkldnn._linear_pointwise
+            call(x, packed, None, "none", [], "")
+        except (AttributeError, RuntimeError):  # another release, or a processor that it does not pack for
+            return {}
+        return {"torch, packed": lambda: call(x, packed, None, "none", [], "")}
+
     def dense(self, activation: str, x: np.ndarray, w: np.ndarray, bias: np.ndarray) -> dict[str, Call]:
         if not self.torch:
             return {}
@@ -201,6 +217,21 @@ def _bf16_cell(peers: Peers, shape: Shape, seconds: float) -> Row:
     return _cell(peers, shape, {"dvm": _ours(matmul, a, b, dtype="bfloat16"), **peers.matmul(a, b, bf16=True)}, seconds, 1e-2)
 
 
+def _constant_cell(transposed: bool, bf16: bool = False) -> Callable[[Peers, Shape, float], Row]:
+    """The right side a constant here, packed by PyTorch (if it has that) and as it lies, whichever is faster."""
+    def cell(peers: Peers, shape: Shape, seconds: float) -> Row:
+        a, b = _inputs(shape)
+        w = np.ascontiguousarray(b.T) if transposed else b
+        body, dtype = linear if transposed else matmul, "bfloat16" if bf16 else "float32"
+        left, right = dvm.tensor(a).astype(dtype), dvm.constant(dvm.tensor(w).astype(dtype))
+        left.numpy()
+        replayed = OURS[body]
+        peer = {name: call for name, call in peers.matmul(a, w.T if transposed else w, bf16).items() if name == "torch"}
+        peer |= peers.packed_linear(a, b, bf16)
+        return _cell(peers, shape, {"dvm": lambda: replayed(left, right), **peer}, seconds, 1e-2 if bf16 else 1e-5)
+    return cell
+
+
 def _linear_cell(peers: Peers, shape: Shape, seconds: float) -> Row:
     a, b = _inputs(shape)
     w = np.ascontiguousarray(b.T)
@@ -221,8 +252,11 @@ def _dense_cell(activation: str) -> Callable[[Peers, Shape, float], Row]:
 GROUPS: list[tuple[str, bool, Callable[[Peers, Shape, float], Row], str]] = [
     ("matmul", False, _matmul_cell, "geomean >= 1.0, none under 0.8"),
     ("matmul, right side transposed", False, _linear_cell, ""),
+    ("matmul, constant right side", False, _constant_cell(transposed=False), ""),
+    ("matmul, constant right side transposed", False, _constant_cell(transposed=True), ""),
     ("batched matmul", True, _matmul_cell, "geomean >= 1.0, none under 0.8"),
     ("matmul bf16", False, _bf16_cell, "faster for M <= 1024, >= 0.95 above"),
+    ("matmul bf16, constant right side transposed", False, _constant_cell(transposed=True, bf16=True), ""),
     ("addmm + relu", False, _dense_cell("relu"), "geomean >= 1.6, >= 98 % won, none under 0.9"),
     ("addmm + gelu", False, _dense_cell("gelu"), "geomean >= 1.6, >= 98 % won, none under 0.9"),
 ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .bf16 import convert_from_bf16, convert_to_bf16
     from .checks import check
     from .devices import device, set_device
-    from .frontends.array import Array, tensor
+    from .frontends.array import Array, constant, tensor
     from .frontends.array_exchange import from_dlpack
     from .frontends.builder import IntArrayRef, Kernel, NDObject, PyKernel, ScalarRef, kernel
     from .frontends.jit import jit
@@ -45,6 +45,7 @@ _LAZY = {
     **{name: ("frontends.builder_kinds", name) for name in ("F_DYN", "F_UWS", "F_SPEC", "F_OPT_FRAC", "F_PRIV1", "F_PRIV2")},
     "tester": ("tester", ""),
     "tensor": ("frontends.array", "tensor"),
+    "constant": ("frontends.array", "constant"),
     "convert_to_bf16": ("bf16", "convert_to_bf16"),
     "convert_from_bf16": ("bf16", "convert_from_bf16"),
     "from_dlpack": ("frontends.array_exchange", "from_dlpack"),
@@ -78,6 +79,7 @@ __all__ = [
     "bfloat16",
     "bool_",
     "check",
+    "constant",
     "convert_from_bf16",
     "convert_to_bf16",
     "debug",
@@ -130,6 +132,8 @@ def stats() -> dict[str, Any]:
     The selector has ready code by shapes: `selector_hits`, `selector_misses`, of those `selector_clusters` that took the tile code of a
     near shape, `selector_segments` and `selector_bytes` it holds, `selector_evictions`. `compile_us` is of code made anew, `cluster_us` of
     those.
+
+    `panels` are those of constants (`dvm.constant`): built, used by a product, and their bytes, which `bytes_live` has among its own.
 
     `captures` counts the debugger's snapshots: taken, published, placeholders (without bytes, and why), of these late and dropped.
     """

@@ -88,6 +88,7 @@ class Tensor:
     ndim: int
     size: int
     in_memory: bool  # computed, or an input
+    constant: bool  # made by dvm.constant: nobody can write its memory, and products keep its panels
     given_away: bool  # a call took it (donate)
     on_device: bool  # in memory that only a device reads
     def _numpy(self) -> np.ndarray:
@@ -134,6 +135,8 @@ def array_of(data: Any) -> Any:
     """An Array on the memory of a NumPy array or a framework's CPU tensor; None if it takes more than that."""
 def give_away(array: Tensor) -> None:
     """The array cannot be read any more."""
+def constant_of(array: Tensor) -> Any:
+    """A copy that nobody can write."""
 def array_alias(array: Tensor) -> Any:
     """Another Array on the same memory."""
 class Replay:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..errors import convert, native
+from ..errors import ArgumentError, convert, native, where
 from . import array_record, array_trace, capture, reloadable
 from .array import Array
 
@@ -52,6 +52,11 @@ def describe(value: Any) -> Hashable | None:
 
 def call(info: Any, args: tuple, kwargs: dict) -> Any:
     """Calls a captured function (jit.CapturedFunction); its results are computed when it returns."""
+    for number in info.donate:
+        if number < len(args) and isinstance(args[number], Array) and args[number].constant:
+            file, line = where(_core.user_place())
+            raise ArgumentError(f"{info.name} gives argument {number} away (donate), which is a constant, whose memory is never written: "
+                                f"pass x.copy()", file=file, line=line)
     inputs = (reloadable.signature(args, describe), reloadable.signature(kwargs, describe))
 
     def attempt(step: int, check: reloadable.Check | None) -> Any:

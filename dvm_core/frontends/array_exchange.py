@@ -68,6 +68,7 @@ class Exchange:
         in_memory: bool
         given_away: bool
         on_device: bool
+        constant: bool
         _memory: Callable[[], np.ndarray]
         _numpy: Callable[[], np.ndarray]
 
@@ -77,14 +78,16 @@ class Exchange:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
                    copy: bool | None = None) -> Any:
-        """The array's memory as a DLPack capsule, running what is pending. What was computed here is read only; what lives on a simulated
-        device is copied."""
+        """The array's memory as a DLPack capsule, running what is pending. What was computed here is read only; a constant, since not every
+        library minds that, and what lives on a simulated device are copied."""
         if stream is not None or (dl_device is not None and tuple(dl_device) != _CPU):
             raise BufferError("a dvm.tensor is exported on the CPU, without a stream")
         memory = self._memory()
         if self.on_device and copy is False:
             raise BufferError("the array lives on a simulated device, so it is exported as a copy")
-        if copy or self.on_device:  # a write to what the host has of it would not reach the device
+        if self.constant and copy is False:
+            raise BufferError("the array is a constant, whose memory nobody may write, so it is exported as a copy")
+        if copy or self.constant or self.on_device:  # a write to what the host has of it would not reach the device
             memory = memory.copy()
         elif not memory.flags.writeable and (max_version is None or max_version[0] < 1):
             raise BufferError(_READ_ONLY)

@@ -13,6 +13,7 @@
 #include "join.h"
 #include "memory.h"
 #include "optable.h"
+#include "panels.h"
 #include "pool.h"
 #include "product.h"
 #include "profile.h"
@@ -85,7 +86,11 @@ class AreaRun {
     run_.stats = stats_.get();
     if (area_.profile) coverage_ = std::make_unique<Coverage>(area_, *run_.io.code, run_.base);
     run_.coverage = coverage_.get();
-    for (const Product& p : area_.products) prepare_product(run_, p);
+    for (size_t i = 0; i < area_.products.size(); ++i) {
+      const uint8_t* const kept = kept_panels(run_, area_.products[i]);
+      if (kept) keep_panels(i, kept);
+      prepare_product(run_, area_.products[i], kept);
+    }
     for (const Convolution& v : area_.convolutions) prepare_convolution(run_, v);
   }
   int64_t units() const { return run_.units; }
@@ -104,12 +109,24 @@ class AreaRun {
   }
 
  private:
-  static constexpr size_t kInline = 40;
+  void keep_panels(size_t product, const uint8_t* panels) {
+    const size_t products = area_.products.size();
+    if (!run_.kept) {
+      if (products > kInlineProducts) more_kept_.reset(new const uint8_t*[products]);
+      run_.kept = more_kept_ ? more_kept_.get() : inline_kept_.data();
+      std::fill_n(more_kept_ ? more_kept_.get() : inline_kept_.data(), products, nullptr);
+    }
+    (more_kept_ ? more_kept_.get() : inline_kept_.data())[product] = panels;
+  }
+
+  static constexpr size_t kInline = 40, kInlineProducts = 4;
   const AreaCode& area_;
   std::array<void*, kInline> inline_base_;
   std::array<Cell, kInline> inline_cells_;
+  std::array<const uint8_t*, kInlineProducts> inline_kept_;
   std::unique_ptr<void*[]> more_base_;
   std::unique_ptr<Cell[]> more_cells_;
+  std::unique_ptr<const uint8_t*[]> more_kept_;
   std::unique_ptr<Stats[]> stats_;
   std::unique_ptr<Coverage> coverage_;
   Run run_;

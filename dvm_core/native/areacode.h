@@ -68,7 +68,7 @@ struct Product {
   std::vector<BatchAxis> axes;  // outermost first
   bool packs_before = false;              // B is packed in panels before the tiles, else read (and packed, where it must be) by each
   bool packed_earlier = false;            // by the product of an area before that has the same B
-  int64_t packed = -1, packed_stride = 0; // where: workspace offset, bytes from one matrix to the next
+  int64_t packed = -1;                    // where: workspace offset
   int64_t ub = -1;                        // UB memory of multiply_column
   int64_t wide = -1;                       // UB memory of float32 sums that are not complete yet (halves)
   bool chained() const { return a.slot < 0; }

@@ -2,6 +2,8 @@
 
 #include "device_memory.h"
 #include "device_move.h"
+#include "panels.h"
+#include "stream.h"
 
 namespace dvm {
 namespace {
@@ -39,6 +41,7 @@ Tensor::~Tensor() {
 }
 
 void Tensor::give_away() {
+  if (constant()) throw UserError("a constant cannot be given away to a call (donate): its memory is never written; pass x.copy()");
   memory = Value{};
   lease.reset();
   array.reset();
@@ -95,6 +98,10 @@ void follow_arrays(const DeviceMove& move) {
     if (!now) continue;
     const auto offset = static_cast<char*>(t->memory.data) - static_cast<char*>(t->memory.owner->data);
     t->memory.data = static_cast<char*>(now->data) + offset;
+    if (t->constant()) {  // where it is now it has none yet
+      if (!now->panels) now->panels = std::make_shared<Panels>();
+      t->memory.panels = now->panels.get();
+    }
     t->memory.owner = now;
     t->recorded_by = 0;  // graphs that know it have it where it was
   }
@@ -136,6 +143,27 @@ nb::object array_of_result(const Value& like, std::shared_ptr<Storage> owner) {
   t.memory.owner = std::move(owner);
   t.ready = true;
   return made;
+}
+
+nb::object constant_of(Tensor& t) {
+  compute(t);
+  const Value from = host_value(t.memory);
+  const LeasePtr held = t.lease;
+  Value made;
+  made.dtype = from.dtype;
+  made.shape = from.shape;
+  made.strides = contiguous_strides(from.shape);
+  const auto bytes = static_cast<size_t>(from.shape.size() * item_size(from.dtype));
+  BufferTag tag;
+  tag.name = "constant";
+  tag.cls = "parameter";
+  made.owner = allocate(bytes, &tag);
+  made.data = made.owner->data;
+  if (bytes) copy_contiguous(made.data, from);
+  count_copy(static_cast<int64_t>(bytes));
+  made.owner->panels = std::make_shared<Panels>();
+  made.panels = made.owner->panels.get();
+  return array_on(std::move(made), nullptr, {});
 }
 
 void set_array_class(nb::handle cls) { array_class = cls.inc_ref().ptr(); }

@@ -18,6 +18,7 @@ struct Tensor {
   uint64_t recorded_by = 0;  // number of the recorder that knows it
   int64_t value = -1;        //   by this id
   bool given = false;        // away: its memory may be another array's
+  bool constant() const { return memory.panels; }
   void give_away();
   Tensor();
   Tensor(const Tensor&) = delete;
@@ -93,6 +94,9 @@ void compute(Tensor& tensor);
 nb::object array_on(Value memory, LeasePtr lease, nb::object array);
 // The same on a block of its own, with dtype, shape and strides of `like`.
 nb::object array_of_result(const Value& like, std::shared_ptr<Storage> owner);
+
+// A copy of the array's values that nobody can write, contiguous; products keep its panels.
+nb::object constant_of(Tensor& tensor);
 
 // Python's class Array.
 void set_array_class(nb::handle cls);

@@ -480,6 +480,7 @@ void bind_arrays(nb::module_& m) {
           "in_memory", [](const Tensor& t) { return t.ready; }, "Computed, or an input.")
       .def_prop_ro(
           "on_device", [](const Tensor& t) { return on_device(t.memory.data); }, "In memory that only a device reads.")
+      .def_prop_ro("constant", &Tensor::constant, "Made by dvm.constant: nobody can write its memory, and products keep its panels.")
       .def_prop_ro(
           "given_away", [](const Tensor& t) { return t.given; }, "A call took it (donate).")
       .def("_numpy", &numpy_of)
@@ -506,6 +507,7 @@ void bind_arrays(nb::module_& m) {
         tensor_at(array.ptr()).give_away();
       },
       "array"_a, "The array cannot be read any more.");
+  m.def("constant_of", [](nb::handle array) { return constant_of(tensor_at(array.ptr())); }, "array"_a, "A copy that nobody can write.");
   m.def(
       "array_alias",
       [](nb::handle array) {

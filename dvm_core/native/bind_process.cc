@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "infer.h"
+#include "panels.h"
 #include "pool.h"
 #include "replay.h"
 #include "warm.h"
@@ -91,6 +92,12 @@ nb::dict stats() {
   d["copies"] = copies.copies;
   d["copies_avoided"] = copies.copies_avoided;
   d["reuses"] = memory.reuses;
+  const PanelStats kept = panel_stats();
+  nb::dict panels;
+  panels["built"] = kept.built;
+  panels["used"] = kept.used;
+  panels["bytes"] = kept.bytes;
+  d["panels"] = panels;
   d["instructions"] = instructions_run();
   d["threads"] = pool_threads();
   d["simd"] = kernels().level;

@@ -77,6 +77,8 @@ bool any_on_device(PyObject* const* arguments, size_t count) {
   return std::any_of(arguments, arguments + count, [](PyObject* a) { return is_array(a) && on_device(nb::inst_ptr<Tensor>(nb::handle(a))->memory.data); });
 }
 
+Replay::Argument argument(const Tensor& t) { return {t.memory.data, t.memory.panels}; }
+
 // An argument while a replay reads its memory without the GIL: other threads may give it away or let it go meanwhile.
 struct Held {
   std::shared_ptr<Storage> owner;
@@ -206,20 +208,20 @@ class Replays {
   }
 
   nb::object replayed_short(Entry& entry, PyObject* const* arguments, size_t count) {
-    void* addresses[kArguments];
+    Replay::Argument memory_of[kArguments];
     for (size_t i = 0; i < count; ++i)
-      if (is_array(arguments[i])) addresses[i] = nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->memory.data;
+      if (is_array(arguments[i])) memory_of[i] = argument(*nb::inst_ptr<Tensor>(nb::handle(arguments[i])));
     set_step(current_step() + 1);
     const nb::object held = entry.held;
     const Replay& replay = *entry.replay;
     const bool single = entry.single;
     if (replay.results() == 1) {
       std::shared_ptr<Storage> result;
-      entry.replay->run_short(addresses, &result);
+      entry.replay->run_short(memory_of, &result);
       return gathered(replay, &result, single);
     }
     std::vector<std::shared_ptr<Storage>> results(replay.results());
-    entry.replay->run_short(addresses, results.data());
+    entry.replay->run_short(memory_of, results.data());
     return gathered(replay, results.data(), single);
   }
 
@@ -233,11 +235,11 @@ class Replays {
   }
 
   nb::object replayed(Entry& entry, PyObject* const* arguments, size_t count) {
-    void* addresses[kArguments];
+    Replay::Argument memory_of[kArguments];
     std::shared_ptr<Storage> given[kArguments];
     std::vector<std::shared_ptr<Storage>> results(entry.replay->results());
     for (size_t i = 0; i < count; ++i)
-      if (is_array(arguments[i])) addresses[i] = nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->memory.data;
+      if (is_array(arguments[i])) memory_of[i] = argument(*nb::inst_ptr<Tensor>(nb::handle(arguments[i])));
     Taken taken;
     for (const int number : donated_) {
       if (number >= static_cast<int>(count) || !is_array(arguments[number])) continue;
@@ -249,14 +251,14 @@ class Replays {
     }
     set_step(current_step() + 1);
     if (entry.replay->small) {
-      entry.replay->run(addresses, given, results.data());
+      entry.replay->run(memory_of, given, results.data());
     } else {
       Held memory[kArguments];
       for (size_t i = 0; i < count; ++i)
         if (is_array(arguments[i]))
           memory[i] = {nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->memory.owner, nb::inst_ptr<Tensor>(nb::handle(arguments[i]))->lease};
       nb::gil_scoped_release unlocked;
-      entry.replay->run(addresses, given, results.data());
+      entry.replay->run(memory_of, given, results.data());
     }
     taken.keep();
     return gathered(*entry.replay, results.data(), entry.single);

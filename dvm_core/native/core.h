@@ -15,6 +15,7 @@ struct Run {
   int64_t units = 0;
   Coverage* coverage = nullptr;  // simulated devices: what has been written of each result
   mutable int infinite = 0;  // a product of the tile has NaN or Inf in B: no column may be left out
+  const uint8_t* const* kept = nullptr;  // panels of constant right sides, by product; null: none has them
   uint64_t number = 0;       // no two runs in the process have the same; 0: it has no prologue
 
   uint8_t* workspace(int64_t offset) const { return static_cast<uint8_t*>(io.workspace) + offset; }

@@ -248,6 +248,7 @@ void Graph::release(Node& n) {
   n.lease.reset();
   n.memory.data = nullptr;
   n.memory.owner.reset();
+  n.memory.panels = nullptr;
 }
 
 void Graph::release(const std::vector<int64_t>& ids) {

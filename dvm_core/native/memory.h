@@ -12,6 +12,8 @@ namespace dvm {
 
 inline constexpr size_t kAlign = 128;
 
+class Panels;
+
 // What the memory log says about a buffer.
 struct BufferTag {
   std::string name, cls;               // cls: "parameter", "activation", "gradient", "optimizer", "workspace", "snapshot"
@@ -29,6 +31,7 @@ struct Storage {
   uint32_t reuse = 0;                  // times this address was handed out before
   int size_class = 0;                  // negative: memory of a device
   int64_t log_id = -1;                 // in the memory log, -1 if the log was off
+  std::shared_ptr<Panels> panels;      // of a constant, which nobody writes; null: memory as any other
   Storage() = default;
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;

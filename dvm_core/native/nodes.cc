@@ -60,6 +60,7 @@ Node& NodeList::push() {
   clear(n.instr);
   n.memory.data = nullptr;
   n.memory.owner.reset();
+  n.memory.panels = nullptr;
   n.lease.reset();
   n.cls.clear();
   n.pending = n.slot = -1;

@@ -129,24 +129,38 @@ std::vector<SharedPanels> share_panels(std::vector<AreaCode>* areas) {
   return shared;
 }
 
-void prepare_product(const Run& run, const Product& p) {
-  if (p.narrows) check_finite(run, p);
-  if (!p.packs_before || p.packed_earlier) return;
+// Rows in the first-level cache are read as fast as panels.
+bool gains_from_panels(const Product& p) {
+  constexpr int64_t kNear = 8192;
+  return has_panels(p) && p.n > 1 && p.ub < 0 && !p.narrows && !(in_place(p) && p.k * p.n <= kNear);
+}
+
+int64_t panel_bytes(const Product& p) { return (static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.n, p.from)) + 127) / 128 * 128; }
+
+void pack_matrices(const Run& run, const Product& p, uint8_t* to) {
   constexpr int64_t kPanels = 4 * 32;  // columns packed by one unit
-  const int64_t pieces = (p.n + kPanels - 1) / kPanels;
+  const int64_t pieces = (p.n + kPanels - 1) / kPanels, stride = panel_bytes(p);
   parallel_for(
       p.b.matrices * pieces,
       [&](int64_t unit, int) {
         const int64_t number = unit / pieces, col = unit % pieces * kPanels;
-        uint8_t* dst = run.workspace(p.packed) + number * p.packed_stride + run.k.packed_b_bytes(p.k, col, p.from);
+        uint8_t* dst = to + number * stride + run.k.packed_b_bytes(p.k, col, p.from);
         run.k.pack_b(dst, matrix_of_b(run, p, number) + col * p.b.col * item_size(p.from), p.b.row, p.b.col, p.k, std::min(kPanels, p.n - col), p.from);
       },
       p.b.matrices * p.k * p.n / 4 + 1);
 }
 
+void prepare_product(const Run& run, const Product& p, bool kept) {
+  if (p.narrows) check_finite(run, p);
+  if (p.packs_before && !p.packed_earlier && !kept) pack_matrices(run, p, run.workspace(p.packed));
+}
+
 // Rows of the product, batch after batch.
 void do_matmul(Core& c, const uint64_t* w) {
   const Product& p = c.run.area.products[operand_a(w[1])];
+  const uint8_t* const kept = c.run.kept ? c.run.kept[operand_a(w[1])] : nullptr;
+  const uint8_t* const panels = kept ? kept : p.packs_before ? c.run.workspace(p.packed) : nullptr;
+  const int64_t matrix = panels ? panel_bytes(p) : 0;
   const int item = item_size(p.from);
   const bool in_memory = is_global(head_dst(*w)), chained = p.chained();
   const int64_t col = chained ? 0 : c.col, cols = chained ? p.n : c.cols;
@@ -179,7 +193,7 @@ void do_matmul(Core& c, const uint64_t* w) {
         g.c = p.wide >= 0 ? reinterpret_cast<float*>(c.ub + p.wide) : nullptr;
         g.ldc = cols;
       }
-      if (p.packs_before) g.b_packed = c.run.workspace(p.packed) + b_matrix * p.packed_stride + c.run.k.packed_b_bytes(p.k, col, p.from);
+      if (panels) g.b_packed = panels + b_matrix * matrix + c.run.k.packed_b_bytes(p.k, col, p.from);
       // One column: as a row, so that the sums of several rows share a vector.
       if (p.n == 1) {
         std::swap(g.m, g.n);

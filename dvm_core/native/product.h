@@ -18,8 +18,14 @@ struct SharedPanels {
 };
 std::vector<SharedPanels> share_panels(std::vector<AreaCode>* areas);
 
-// Before the tiles: B packed, if that was decided.
-void prepare_product(const Run& run, const Product& p);
+// Before the tiles: B packed, if that was decided and no panels of it are kept.
+void prepare_product(const Run& run, const Product& p, bool kept);
+
+// Whether panels that are there make a product faster, and the bytes of those of one matrix of B.
+bool gains_from_panels(const Product& p);
+int64_t panel_bytes(const Product& p);
+// Packs every matrix of B, each panel_bytes after the one before.
+void pack_matrices(const Run& run, const Product& p, uint8_t* to);
 
 // Matrix number `number` of B.
 const uint8_t* matrix_of_b(const Run& run, const Product& p, int64_t number);

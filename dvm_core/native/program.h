@@ -69,6 +69,7 @@ void infer(Instr& instr, const std::vector<OperandType>& operands);
 
 struct FunctionTimes;                // spent.h
 struct Storage;                      // pooled, counted memory (memory.h)
+class Panels;                        // kept with a constant (panels.h)
 
 // A value in memory: any strides (elements), `owner` keeps the bytes alive (null: the caller's memory).
 struct Value {
@@ -76,6 +77,7 @@ struct Value {
   DType dtype = DType::kNone;
   Dims shape, strides;
   std::shared_ptr<Storage> owner;
+  Panels* panels = nullptr;          // it is a constant: nobody writes these bytes (owned by the constant's Storage)
 };
 
 // Local ids: inputs 0..inputs.size()-1, then instruction i is value inputs.size()+i.

@@ -98,7 +98,8 @@ bool Recorder::revive() {
 void Recorder::add_input(Tensor& t) {
   std::shared_ptr<void> keep = t.memory.owner;
   if (t.lease) keep = t.memory.owner ? std::make_shared<std::pair<std::shared_ptr<void>, LeasePtr>>(t.memory.owner, t.lease) : std::shared_ptr<void>(t.lease);
-  t.value = graph.input(t.memory.data, t.dtype, t.shape, &t.memory.strides, std::move(keep), "");
+  t.value = graph.input(t.memory.data, t.dtype, t.shape, &t.memory.strides, std::move(keep), t.memory.panels ? "parameter" : "");
+  graph.node(t.value).memory.panels = t.memory.panels;
   t.recorded_by = number;
   input_bytes_ += t.shape.size() * item_size(t.dtype);
 }

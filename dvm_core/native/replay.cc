@@ -37,6 +37,7 @@ Replay::Replay(const Graph& graph, const std::vector<std::pair<int64_t, int>>& a
     } else {
       arguments_.emplace_back(static_cast<int32_t>(i), given->second);
       values_[i].owner.reset();
+      values_[i].panels = nullptr;
     }
   }
   for (const int64_t id : results) {
@@ -99,7 +100,7 @@ void Replay::count(int64_t launches) {
 }
 
 // Given memory of the same bytes, whole, or fresh memory. The argument in the result's place comes first: p, m = step(p, m).
-std::shared_ptr<Storage> Replay::memory_for(size_t place, void* const* addresses, std::shared_ptr<Storage>* given) const {
+std::shared_ptr<Storage> Replay::memory_for(size_t place, const Argument* arguments, std::shared_ptr<Storage>* given) const {
   const int32_t result = results_[place];
   const Value& v = values_[static_cast<size_t>(result)];
   const auto bytes = static_cast<size_t>(v.shape.size() * item_size(v.dtype));
@@ -108,7 +109,7 @@ std::shared_ptr<Storage> Replay::memory_for(size_t place, void* const* addresses
     if (!given) break;
     for (const auto& [input, number] : arguments_) {
       if (in_place != (number == static_cast<int>(place)) || !given[number]) continue;
-      if (given[number]->bytes != bytes || given[number]->data != addresses[number]) continue;
+      if (given[number]->bytes != bytes || given[number]->data != arguments[number].data) continue;
       if (std::find(over.begin(), over.end(), std::pair{result, input}) == over.end()) continue;
       count_copy_avoided();
       return std::move(given[number]);
@@ -146,35 +147,38 @@ struct Replay::End {
   }
 };
 
-void Replay::run(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results, int stands_for) {
+void Replay::run(const Argument* arguments, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results, int stands_for) {
   const End end{*this};
   const SpanOf bind(program_->times.get(), Phase::bind, stands_for);
   const WhileRunning no_fork;
   if (segment_) program_->used_again(*segment_, 1);
   else compile();
-  place(addresses, given, results);
+  place(arguments, given, results);
   run_segment(true, stands_for);
   note_launch();
   count(1);
 }
 
-void Replay::run_short(void* const* addresses, std::shared_ptr<Storage>* results) {
-  if (!segment_) return run(addresses, nullptr, results, 1);  // evicted since
+void Replay::run_short(const Argument* arguments, std::shared_ptr<Storage>* results) {
+  if (!segment_) return run(arguments, nullptr, results, 1);  // evicted since
   if (const int stands_for = sampling_.next()) {
     tell_own();
-    return run(addresses, nullptr, results, stands_for);
+    return run(arguments, nullptr, results, stands_for);
   }
   const End end{*this};
-  place(addresses, nullptr, results);
+  place(arguments, nullptr, results);
   run_segment(false, 1);
   note_launch();
   if (++untold_ == 1) untold().push_back(this);
 }
 
-void Replay::place(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results) {
-  for (const auto& [input, number] : arguments_) values_[static_cast<size_t>(input)].data = addresses[number];
+void Replay::place(const Argument* arguments, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results) {
+  for (const auto& [input, number] : arguments_) {
+    values_[static_cast<size_t>(input)].data = arguments[number].data;
+    values_[static_cast<size_t>(input)].panels = arguments[number].panels;
+  }
   for (size_t i = 0; i < results_.size(); ++i) {
-    results[i] = memory_for(i, addresses, given);
+    results[i] = memory_for(i, arguments, given);
     values_[static_cast<size_t>(results_[i])].data = results[i]->data;
   }
 }

@@ -14,13 +14,18 @@ class Replay {
 
   // With the GIL, before each run. False if it takes a launch (hooks, checks, the memory log, another device than the cpu) or another thread is at it.
   bool begin();
+  // Where an argument is; the panels of a constant.
+  struct Argument {
+    void* data;
+    Panels* panels;
+  };
   // Makes the results, each on memory of its own, or on that of an argument that is given away (null: it is not) if no instruction reads
   // it too late. Throws UserError of an instruction. Needs no GIL.
-  void run(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results) { run(addresses, given, results, 1); }
+  void run(const Argument* arguments, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results) { run(arguments, given, results, 1); }
   // A run before found that it takes a few microseconds, and they all may be like this:
   bool is_short() const { return short_; }
   // the same with the GIL held throughout, no argument given away, and its time and counters told now and then.
-  void run_short(void* const* addresses, std::shared_ptr<Storage>* results);
+  void run_short(const Argument* arguments, std::shared_ptr<Storage>* results);
   // Tells the counters of all.
   static void tell();
   ~Replay();
@@ -32,9 +37,9 @@ class Replay {
  private:
   struct End;
   void compile();
-  void place(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results);
-  std::shared_ptr<Storage> memory_for(size_t place, void* const* addresses, std::shared_ptr<Storage>* given) const;
-  void run(void* const* addresses, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results, int stands_for);
+  void place(const Argument* arguments, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results);
+  std::shared_ptr<Storage> memory_for(size_t place, const Argument* arguments, std::shared_ptr<Storage>* given) const;
+  void run(const Argument* arguments, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results, int stands_for);
   void run_segment(bool measured, int stands_for);
   void note_launch();
   void count(int64_t launches);

@@ -106,14 +106,10 @@ void take_scratch(AreaCode& area, int index, const std::vector<SharedPanels>& sh
     if (!j.direct) j.scratch = take(j.outer * j.parts * j.width * item_size(j.dtype), index);
   for (Product& p : area.products) {
     if (!p.packs_before || p.packed_earlier) continue;
-    p.packed_stride = aligned(static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.n, p.from)));
     const auto with = std::find_if(shared.begin(), shared.end(), [&](const SharedPanels& s) { return s.packs == &p; });
-    p.packed = take(p.b.matrices * p.packed_stride, with == shared.end() ? index : with->last_area);
+    p.packed = take(p.b.matrices * panel_bytes(p), with == shared.end() ? index : with->last_area);
     if (with == shared.end()) continue;
-    for (Product* other : with->others) {
-      other->packed = p.packed;
-      other->packed_stride = p.packed_stride;
-    }
+    for (Product* other : with->others) other->packed = p.packed;
   }
   for (Convolution& v : area.convolutions)
     for (Convolution::Side* side : {&v.a, &v.b})
