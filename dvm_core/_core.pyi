@@ -1,6 +1,5 @@
 """The native core (C++). Dtypes are the codes of native/types.h, opcodes those of native/ops.def, places are ids from `place`."""
 from collections.abc import Callable, Sequence
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,9 @@ def user_place(frame_depth: int = 0) -> int:
     """The place of the innermost Python frame that is user code, from this thread's stack (native walk; memo per code object and
     instruction, file:line:columns from co_positions). 0 if there is none."""
 
-def functions_alive(generations: int = 0) -> list[FunctionType]:
-    """Python functions the garbage collector knows of: of its youngest `generations`, 0: all. Other threads cannot observe the search."""
+def functions_alive(generations: int = 0, also: type | None = None) -> list[Any]:
+    """Python functions, and objects of the type `also`, the garbage collector knows of: of its youngest `generations`,
+    0: all. Other threads cannot observe the search."""
 
 # ---- memory ----------------------------------------------------------------------------------------------------------------------
 def empty(shape: tuple[int, ...], dtype: int) -> np.ndarray:

@@ -89,13 +89,16 @@ class Patch:
             assignment = self.assignments[self.applied]
             assignment.write(assignment.old)
 
-    def sweep(self, functions: list[FunctionType], inner: dict[CodeType, CodeType]) -> None:
-        """Swaps closures that were made of old inner code between the search and the swap. inner: old code -> new."""
+    def sweep(self, functions: list[FunctionType], inner: dict[CodeType, CodeType]) -> list[FunctionType]:
+        """Swaps closures that were made of old inner code between the search and the swap, and gives them. inner: old code -> new."""
+        swept = []
         for function in functions:
             new = inner.get(function.__code__)
             if new is not None and new.co_freevars == function.__code__.co_freevars:
                 self.assignments.append(attribute(function, "__code__", new))
+                swept.append(function)
         self.apply()
+        return swept
 
     def inverse(self) -> Patch:
         """The patch that undoes this one as a transaction of its own. Only while this one is in force."""

@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[str, str]] = {
                               "the one that runs would be another: needs restart"),
     "computed default": (REFUSE, "line {line}: the default `{new}` of `{key}` is computed when the function is defined: needs restart"),
     "decorator": (REFUSE, "line {line}: decorators of `{key}` changed; they ran when it was defined: needs restart"),
-    "function kind": (REFUSE, "line {line}: `{key}` was a {old} and became a {new}; its callers do not expect that: needs restart"),
+    "function kind": (REFUSE, "line {line}: `{key}` was {an_old} and became {an_new}; its callers do not expect that: needs restart"),
     "class layout": (REFUSE, "line {line}: {new} of class `{key}` changed; its objects exist already: needs restart"),
     "new class": (REFUSE, "line {line}: class `{key}` is new; making it runs its body: needs restart"),
     "new decorated function": (REFUSE, "line {line}: `{key}` is new and has decorators, which would have to run: needs restart"),
@@ -59,7 +59,12 @@ class Edit:
 
     @property
     def text(self) -> str:
-        return KINDS[self.kind][1].format(key=self.key, line=self.line, old=self.old, new=self.new)
+        return KINDS[self.kind][1].format(key=self.key, line=self.line, old=self.old, new=self.new,
+                                          an_old=_one(self.old), an_new=_one(self.new))
+
+
+def _one(kind: str) -> str:
+    return f"{'an' if kind[:1] in tuple('aeiou') else 'a'} {kind}"
 
 
 MISSING = object()

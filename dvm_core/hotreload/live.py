@@ -61,8 +61,12 @@ class Live:
         oldest generation in between, they are among the few objects of the younger ones."""
         young = since and since == collections()
         known, files = {id(function) for function in self.functions}, self._files
-        for function in _core.functions_alive(2 if young else 0):
-            if files.get(function.__code__.co_filename, True) and id(function) not in known and self.belongs(function.__code__):
+        caches = {id(cache) for cache in self.caches}
+        for function in _core.functions_alive(2 if young else 0, functools._lru_cache_wrapper):
+            if type(function) is functools._lru_cache_wrapper:
+                if id(function) not in caches:
+                    self.caches.append(function)
+            elif files.get(function.__code__.co_filename, True) and id(function) not in known and self.belongs(function.__code__):
                 self.functions.append(function)
 
     # ---- the rest --------------------------------------------------------------------------------------------------------------------

@@ -63,6 +63,9 @@ def _reaches(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook,
     if done:
         result.notes.append(f"`{edit.key}` was also read by top-level code that has run already (line {done[0]}); "
                             f"what that made keeps {edit.old}")
+    for file, line in sorted({place for module in live.modules for place in readers.stale(module, edit.key, book)}):
+        result.notes.append(f"`{edit.key}` was also read by top-level code of {file} that has run already (line {line}); "
+                            f"what that made keeps {edit.old}")
     return True
 
 
@@ -136,6 +139,15 @@ def _new_function(edit: Edit, old: Source, new: Source, live: Live, book: Source
         else:
             value = _wrapped(function, definition)
             result.patch.assignments.append(apply.class_attribute(owner, _stored(function.__name__, owner), value))
+            _hash(edit, owner, new, result)
+
+
+def _hash(edit: Edit, owner: type, new: Source, result: Plan) -> None:
+    """A class with an `__eq__` of its own and no `__hash__` is made with None for it; so is one that gets its `__eq__` now."""
+    cls, _, name = edit.key.rpartition(".")
+    if name == "__eq__" and f"{cls}.__hash__" not in new.definitions and "__hash__" not in vars(owner):
+        result.patch.assignments.append(apply.class_attribute(owner, "__hash__", None))
+        result.notes.append(f"`{cls}` has an `__eq__` and no `__hash__` now: its objects are no longer keys, as after a restart")
 
 
 def _function(definition: Definition, names: dict[str, Any], owner: Any) -> FunctionType | None:

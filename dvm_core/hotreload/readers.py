@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
-from types import ModuleType
+from collections.abc import Iterable, Iterator
+from types import FrameType, ModuleType
 from typing import Any
 
 from .live import Live
@@ -66,6 +68,63 @@ def elsewhere(name: str, live: Live, book: SourceBook) -> bool:
         if text is not None and word.search(text):
             return True
     return False
+
+
+def stale(module: ModuleType, key: str, book: SourceBook) -> list[tuple[str, int]]:
+    """(file, line) where top-level code of other user modules has read the module's `key`, be it as `module.key` or imported by name; the
+    first line of each."""
+    found = []
+    for other in list(sys.modules.values()):
+        file = getattr(other, "__dict__", {}).get("__file__")
+        text = book.get(file) if isinstance(file, str) and other is not module else None
+        if text is None or key.rpartition(".")[2] not in text:
+            continue
+        tree = ast.parse(text)
+        spelled = set(_spellings(tree, other, module, key))
+        now = running_line(vars(other))
+        lines = [part.lineno for node in tree.body if now is None or (node.end_lineno or node.lineno) < now
+                 for part in _outside_functions(node)
+                 if isinstance(part, (ast.Name, ast.Attribute)) and type(part.ctx) is ast.Load and ast.unparse(part) in spelled]
+        found += [(os.path.basename(file), min(lines))] if lines and isinstance(file, str) else []
+    return found
+
+
+def _spellings(tree: ast.Module, other: ModuleType, module: ModuleType, key: str) -> Iterator[str]:
+    """How the top level of `tree`, the text of `other`, may call what is `key` in `module`."""
+    package, _, last = module.__name__.rpartition(".")
+    first, _, rest = key.partition(".")
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from (f"{alias.asname or alias.name}.{key}" for alias in node.names if alias.name == module.__name__)
+        elif isinstance(node, ast.ImportFrom):
+            source = _resolve(node, other)
+            for alias in node.names:
+                if source == module.__name__ and alias.name == first:
+                    yield (alias.asname or first) + (f".{rest}" if rest else "")
+                elif package and source == package and alias.name == last:
+                    yield f"{alias.asname or last}.{key}"
+
+
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and what is in it, but not what runs only when a function is called."""
+    yield node
+    inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        defaults = [*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)]
+        inside = [*getattr(node, "decorator_list", []), *defaults]
+    for part in inside:
+        yield from _outside_functions(part)
+
+
+def running_line(names: dict[str, Any]) -> int | None:
+    """The line that the top-level code of the module with these names is at, None when it has run to its end."""
+    for frame in sys._current_frames().values():
+        here: FrameType | None = frame
+        while here is not None:
+            if here.f_globals is names and here.f_code.co_name == "<module>":
+                return here.f_lineno
+            here = here.f_back
+    return None
 
 
 def importers(module: ModuleType, name: str, book: SourceBook) -> list[tuple[ModuleType, str]]:

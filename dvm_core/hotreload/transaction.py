@@ -139,7 +139,10 @@ class Transaction:
             if self.plan.inner:
                 live = Live(self.path)
                 live.search(self.plan.searched)
-                self.plan.patch.sweep(live.functions, self.plan.inner)
+                swept = self.plan.patch.sweep(live.functions, self.plan.inner)
+                for cache in live.caches:
+                    if getattr(cache, "__wrapped__", None) in swept:
+                        cache.cache_clear()
         linecache.checkcache(self.path)
         self.host.swapped(self.path)
 

@@ -211,3 +211,22 @@ def test_a_fault_of_ours_is_an_answer(program, monkeypatch):
     assert answer.outcome == "refused" and "the reload itself failed" in answer.reasons[0]
     monkeypatch.undo()
     assert p.call_until(p.save(AFTER)).outcome == "applied"
+
+
+def test_a_constant_that_other_top_level_code_has_read_is_told_with_file_and_line(program):
+    config = program("RATE = 0.1\n\n\nclass Config:\n    width = 2\n\n\ndef rate():\n    return RATE * Config.width\n", "config")
+    name = config.module.__name__
+    users = {
+        "by_module": f"import {name}\n\n\ndef use():\n    return {name}.RATE\n\n\nHALF = {name}.RATE / 2\n",
+        "by_name": f"import {name} as c\nfrom {name} import RATE as R\n\n\ndef use(rate=R):\n    return rate\n",
+        "by_class": f"from {name} import Config as C\n\n\nclass Net:\n    width = C.width\n",
+        "in_functions": f"import {name} as c\n\n\ndef use():\n    return c.RATE, c.Config.width\n",
+    }
+    for user, text in users.items():
+        config.book.remember(str(program(text, user).path))
+    told = config.call_until(config.save(config.path.read_text().replace("0.1", "0.5")), config.module.rate).reasons
+    assert [text.split(" of ")[1].split(";")[0] for text in told] == [
+        "by_module.py that has run already (line 8)", "by_name.py that has run already (line 5)"]
+    assert told[0].endswith("what that made keeps 0.1")
+    told = config.call_until(config.save(config.path.read_text().replace("= 2", "= 3")), config.module.rate).reasons
+    assert [text.split(" of ")[1].split(";")[0] for text in told] == ["by_class.py that has run already (line 5)"]

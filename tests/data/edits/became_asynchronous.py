@@ -1,5 +1,5 @@
 # outcome: refused
-# reason: asynchronous function
+# reason: `rows` was a function and became an asynchronous function
 # check: rows(1) == [1]
 # ---- before
 def rows(x):

@@ -1,6 +1,7 @@
 # outcome: applied
-# check: Item(1) == Item(1)
-# undo: Item(1) != Item(1)
+# check: Item(1) == Item(1) and Item.__hash__ is None
+# reason: its objects are no longer keys
+# undo: Item(1) != Item(1) and len({Item(1)}) == 1
 # ---- before
 class Item:
     def __init__(self, n):
