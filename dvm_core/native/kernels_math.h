@@ -55,13 +55,13 @@ DVM_INLINE Reduced reduce_by_ln2(float x) {
 }
 
 struct Exp {
+  // (e**r - 1 - r) / r**2 on |r| <= ln 2 / 2, error 3.1e-9
+  static constexpr float kPolynomial[] = {0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.1239e2p-7f, 0x1.6a2434p-10f};
   static DVM_INLINE float of(float a) { return choose(a > 89.0f, __builtin_inff(), not_above(a)); }
   // For a <= 89 and NaN.
   static DVM_INLINE float not_above(float a) {
-    // (e**r - 1 - r) / r**2 on |r| <= ln 2 / 2, error 3.1e-9
-    static constexpr float c[] = {0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.1239e2p-7f, 0x1.6a2434p-10f};
     const Reduced q = reduce_by_ln2(a);
-    const float p = 1.0f + fused(q.r * q.r, polynomial(c, q.r), q.r);
+    const float p = 1.0f + fused(q.r * q.r, polynomial(kPolynomial, q.r), q.r);
     // Two steps: 2**128 and 2**-149 are no floats, and only the last product rounds.
     const int32_t half = q.n >> 1;
     return unless_nan(a, choose(a < -104.0f, 0.0f, p * power_of_two(half) * power_of_two(q.n - half)));

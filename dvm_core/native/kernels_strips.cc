@@ -1,5 +1,6 @@
 // The strips of one SIMD level (DVM_LEVEL), compiled once per level as kernels_simd.cc is.
-#include "kernels_strip.h"
+#include "kernels_row_loops.h"
+#include "kernels_steps.h"
 #include "kernels_update.h"
 
 #define DVM_PASTE_(a, b) a##b

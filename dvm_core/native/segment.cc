@@ -229,7 +229,8 @@ int64_t segment_bytes(const Segment& s) {
               held(s.view.scratch) + held(s.view.over_inputs) + held(s.view.folded_into);
   for (const AreaCode& a : s.areas) {
     n += held(a.slots) + held(a.axes) + held(a.constants) + held(a.joins) + held(a.products) + held(a.convolutions) + held(a.hooks) + held(a.prologue_words) +
-         held(a.words) + held(a.prologue_instr) + held(a.instr) + held(a.uses) + held(a.operands) + held(a.operand_strides);
+         held(a.words) + held(a.prologue_instr) + held(a.instr) + held(a.uses) + held(a.operands) + held(a.operand_strides) + held(a.strips);
+    for (const StripCode& strip : a.strips) n += held(strip.steps) + held(strip.streams);
     if (a.layout && s.view.joined < 0)
       n += static_cast<int64_t>(sizeof(TileLayout)) + held(a.layout->prologue) + held(a.layout->ops) + held(a.layout->registers);
   }

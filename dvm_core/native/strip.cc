@@ -14,7 +14,7 @@ namespace dvm {
 namespace {
 
 constexpr size_t kMostInstructions = 24;
-constexpr int64_t kNarrowestRows = 64;     // columns, where rows are gone through one by one
+constexpr int64_t kNarrowestRows = 16;     // columns, where rows are gone through one by one
 constexpr int64_t kSmallestTile = 512;     // elements: below, instructions one by one are as fast
 constexpr int kLongestLoop = 16;
 // Tiles of an area that is one strip. An eighth of it, up to what is worth waking a core for; a part for each of many cores, beyond.
@@ -27,11 +27,15 @@ bool by_rows(const TileOp& op) { return is_row_reduction(op.id) || op.form == Fo
 bool left_is_one(const TileOp& op) { return op.form == Form::kST || op.form == Form::kXT; }
 bool right_is_one(const TileOp& op) { return op.form == Form::kTS || op.form == Form::kTX; }
 
+// bfloat16, and what it is summed as: such instructions are in loops over rows, steps there are none.
+bool is_brain(const TileOp& op) { return op.dtype == DType::kBF16 || (op.id == Tile::kCast && op.from == DType::kBF16 && op.dtype == DType::kF32); }
+
 bool can_be_in_strip(const TileOp& op, int64_t cols) {
-  if (by_rows(op) && cols < kNarrowestRows) return false;
+  if ((by_rows(op) || is_brain(op)) && cols < kNarrowestRows) return false;
   if (is_row_reduction(op.id)) return op.dtype == DType::kF32;
-  if (op.span != Span::kFull || op.dtype != DType::kF32 || op.c >= 0) return false;
-  if (op.id >= Tile::kSumX || op.id == Tile::kCast) return false;
+  if (op.span != Span::kFull || op.c >= 0 || op.id >= Tile::kSumX) return false;
+  if (is_brain(op)) return true;
+  if (op.dtype != DType::kF32 || op.id == Tile::kCast) return false;
   return strip_kernels().step({static_cast<Op>(op.id), op.dtype, Lane::kMemory, is_unary(op) ? Lane::kLast : Lane::kMemory, false});
 }
 
@@ -111,7 +115,7 @@ StripCode steps_of(const TileOp* first, const TileOp* end, Word&& word) {
     code.steps.push_back(s);
   };
   for (const TileOp* op = first; op != end; ++op) {
-    const DType in = op->dtype;
+    const DType in = op->id == Tile::kCast ? op->from : op->dtype;
     StripCode::Step s;
     s.x = operand(op->a, op->from_a, in, left_is_one(*op), op->form == Form::kXT, &s.kind.left);
     if (!is_unary(*op)) s.y = operand(op->b, op->from_b, in, right_is_one(*op), op->form == Form::kTX, &s.kind.right);
@@ -121,7 +125,7 @@ StripCode steps_of(const TileOp* first, const TileOp* end, Word&& word) {
       s.out.word = word(op->dst);
       code.steps.push_back(s);
     } else {
-      push(*op, static_cast<Op>(op->id), op->dtype, s);
+      push(*op, static_cast<Op>(op->id), in, s);
     }
   }
   return code;
@@ -207,7 +211,7 @@ void Encoder::form_strips() {
     TileOp *run = strip.data(), *op = run, *end = run + strip.size();
     while (op != end) {
       const int count = loop_at(op, std::min(end, op + kLongestLoop), uses);
-      if (count || by_rows(*op)) {
+      if (count || by_rows(*op) || is_brain(*op)) {
         finish(run, op);
         finish(op, op + std::max(count, 1));
         run = op += std::max(count, 1);

@@ -11,6 +11,8 @@ namespace {
 // Operands from memory, results and some temporaries of a tile stay in the first-level cache.
 constexpr int64_t kTileBytes = 32768, kLargestTile = 2048, kTemporaries = 3;
 constexpr int64_t kSmallestTile = 1024;
+// Normalisations with their gradients over more than the caches hold: memory is read ahead better in longer runs.
+constexpr int64_t kManyStreams = 16, kBeyondCaches = int64_t{16} << 20, kStreamTile = 4096;
 constexpr int64_t kTilesForBalance = 8;
 constexpr int64_t kSlackLeast = 64;          // rows or columns that a layout has room for at least
 constexpr int64_t kTransposeSide = 64;       // an operand read across its rows is copied in squares
@@ -148,7 +150,8 @@ void TileSpace::vector_tiles(const Area& area, int64_t tile_elements) {
     item = std::max<int64_t>(item, item_size(e.dtype));
     if (e.span == Span::kFull) element_bytes += item_size(e.dtype);
   }
-  const int64_t cached = std::clamp(kTileBytes / (element_bytes + kTemporaries * item), kSmallestTile, kLargestTile);
+  const bool streams = area.rows_whole && element_bytes >= kManyStreams && element_bytes * area.elements >= kBeyondCaches;
+  const int64_t cached = streams ? kStreamTile : std::clamp(kTileBytes / (element_bytes + kTemporaries * item), kSmallestTile, kLargestTile);
   const int64_t wanted = automatic ? std::clamp(area.elements / kTilesForBalance, kSmallestTile, cached) : tile_elements;
   if (area.row_joins) {
     g.tile_cols = std::min(g.cols, std::max<int64_t>(1, wanted / kReduceBlock) * kReduceBlock);
