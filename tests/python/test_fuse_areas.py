@@ -278,10 +278,11 @@ vmain.aiv(rows=8, cols=64, tile=8x64, units=1, ub=4864) {
   g0: load.fp32 %0 // bound, row(256), col(4)
   g1: store.fp32 %5 // bound, row(256), col(4)
 0: MaxX.fp32.8x64 0x0, g0 ; %0
-1: SubX.fp32.8x64 0x100, g0, 0x0 ; %1
-2: Exp.fp32.8x64 0x100, 0x100 ; %2
-3: SumX.fp32.8x64 0x0, 0x100 ; %3
-4: DivX.fp32.8x64 g1, 0x100, 0x0 ; %4
+1: strip // next(3)
+2:   SubX.fp32.8x64 v0, g0, 0x0 ; %1
+3:   Exp.fp32.8x64 0x100, v0 ; %2
+4:   SumX.fp32.8x64 0x1300, v0 ; %3
+5: DivX.fp32.8x64 g1, 0x100, 0x1300 ; %4
 }
 """
 
@@ -305,7 +306,7 @@ def test_tile_words_end_with_a_zero_head_and_carry_their_length():
         assert words[at] & np.uint64(1)
         at += int(words[at] >> np.uint64(5)) & 15
     assert at == len(words) - 1
-    assert ids == [0x31, 0x02, 0x12, 0x30, 0x04]  # MaxX SubX Exp SumX DivX
+    assert ids == [0x31, 0x8a, 0x02, 0x12, 0x30, 0x04]  # MaxX strip SubX Exp SumX DivX
 
 
 def test_hooked_code_is_another_entry_and_the_plain_code_comes_back():
