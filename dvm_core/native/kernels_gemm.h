@@ -59,6 +59,24 @@ struct FlushDenormals {
 #endif
 };
 
+#if defined(__AVX512F__)
+// A tile of pairs whose sums are complete, rounded before they leave the registers.
+template <bool Edge, int Rows, int Wide>
+void rounded_tile(const float* a, const Columns& b, int64_t k, Brain* to, int64_t to_row, int64_t cols) {
+  Vf acc[Rows][Wide];
+  const Lead lead[2] = {Lead(cols), Lead(cols - kVf)};
+  sum_tile<Dot, Edge>(acc, a, PanelRows(b), k, lead);
+  DVM_UNROLL
+  for (int r = 0; r < Rows; ++r) Pairs::narrow_row<Edge>(to + r * to_row, acc[r], cols);
+}
+template <bool Edge, int Wide, int N, int... Rows>
+struct RoundedTiles : RoundedTiles<Edge, Wide, N - 1, N, Rows...> {};
+template <bool Edge, int Wide, int... Rows>
+struct RoundedTiles<Edge, Wide, 0, Rows...> {
+  static constexpr void (*of_rows[])(const float*, const Columns&, int64_t, Brain*, int64_t, int64_t) = {rounded_tile<Edge, Rows, Wide>...};
+};
+#endif
+
 // One block of rows and of k, all columns.
 template <class Of>
 struct Block {
@@ -119,6 +137,15 @@ struct Block {
           continue;
         }
       const bool here = round && !add;
+#if defined(__AVX512F__)
+      if constexpr (Of::kPer == 2)
+        if (here) {
+          auto* to = static_cast<Item*>(g.half) + (row + r) * g.half_row + j;
+          RoundedTiles<Edge, Wide, MaxRows>::of_rows[some - 1](s.a() + r * kScratchRow, b, steps_of<Of>(k), to, g.half_row, cols);
+          r += some;
+          continue;
+        }
+#endif
       float* c = here ? rounded : g.c + (row + r) * g.ldc + j;
       const int64_t ldc = here ? kWidth : g.ldc;
       Tiles<typename Of::Math, Edge, Wide, MaxRows>::of_rows[some - 1](s.a() + r * kScratchRow, b, steps_of<Of>(k), c, ldc, add, cols);

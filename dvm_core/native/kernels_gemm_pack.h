@@ -51,6 +51,24 @@ struct Pairs {
       store_some(to + i, Shorts(half), some);
     }
   }
+  // The same of a row of sums still in registers; only `cols` of them if Edge.
+  template <bool Edge, int Wide>
+  static DVM_INLINE void narrow_row(Brain* to, const Vf (&sums)[Wide], int64_t cols) {
+    DVM_UNROLL
+    for (int v = 0; v < Wide; v += 2) {
+      const __m512 low = __m512(sums[v]), high = __m512(sums[v + 1 < Wide ? v + 1 : v]);
+      __m512i both;
+      asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low));
+      const __mmask32 nan = _mm512_kunpackw(_mm512_cmp_ps_mask(high, high, _CMP_UNORD_Q), _mm512_cmp_ps_mask(low, low, _CMP_UNORD_Q));
+      both = _mm512_mask_mov_epi16(both, nan, _mm512_set1_epi16(kBrainNan));
+      if constexpr (Edge || Wide == 1) {
+        const int64_t here = smaller<int64_t>(Edge ? cols - v * kVf : kVf, Wide == 1 ? kVf : 2 * kVf);
+        _mm512_mask_storeu_epi16(to + v * kVf, here >= 32 ? ~__mmask32(0) : __mmask32((uint32_t(1) << here) - 1), both);
+      } else {
+        memcpy(to + v * kVf, &both, sizeof both);
+      }
+    }
+  }
   static DVM_INLINE float joined(uint32_t first, uint32_t second) { return bits_as<float>(first << 16 | second); }
 };
 #endif

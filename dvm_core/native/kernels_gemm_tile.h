@@ -85,25 +85,34 @@ struct Columns {
   int64_t ahead;  // floats from a row to the one to be fetched with it
 };
 
-// Edge: only `cols` columns exist, else all of them. `add`: c holds the sum over earlier blocks of k.
-template <class Math, bool Edge, int Rows, int Wide>
-void micro_tile(const float* a, const Columns& b, int64_t k, float* c, int64_t ldc, bool add, int64_t cols) {
-  Vf acc[Rows][Wide];
+// Rows of b as a tile walks over them: panels, or rows that lie one after the other.
+struct PanelRows {
+  const float* row;
+  int64_t panel, step, ahead;
+  DVM_INLINE explicit PanelRows(const Columns& b) : row(b.at), panel(b.panel), step(b.row), ahead(b.ahead) {}
+  // Vector v of the row.
+  DVM_INLINE const float* at(int v) const {
+    const float* from = row + v * kVf / kPanel * panel + v * kVf % kPanel;
+    // Some rows ahead, line by line: panels beyond the second-level cache stream up to 10 % faster, nearer ones lose nothing.
+    if (v * int(sizeof(Vf)) % 64 == 0) __builtin_prefetch(from + ahead);
+    return from;
+  }
+  DVM_INLINE void next() { row += step; }
+};
+
+// Edge: only `cols` columns exist, else all of them.
+template <class Math, bool Edge, int Rows, int Wide, class RowsOfB>
+DVM_INLINE void sum_tile(Vf (&acc)[Rows][Wide], const float* a, RowsOfB b, int64_t k, const Lead (&lead)[2]) {
   DVM_UNROLL
   for (int r = 0; r < Rows; ++r) {
     DVM_UNROLL
     for (int v = 0; v < Wide; ++v) acc[r][v] = Vf{};
   }
-  const Lead lead[2] = {Lead(cols), Lead(cols - kVf)};
-  const float* row = b.at;
-  const int64_t panel = b.panel, step = b.row, ahead = b.ahead;
-  for (int64_t i = 0; i < k; ++i, row += step) {
+  for (int64_t i = 0; i < k; ++i, b.next()) {
     Vf bv[Wide];
-    // Some rows ahead, line by line: panels beyond the second-level cache stream up to 10 % faster, nearer ones lose nothing.
     DVM_UNROLL
     for (int v = 0; v < Wide; ++v) {
-      const float* from = row + v * kVf / kPanel * panel + v * kVf % kPanel;
-      if (v * int(sizeof(Vf)) % 64 == 0) __builtin_prefetch(from + ahead);
+      const float* from = b.at(v);
       if constexpr (Edge) bv[v] = lead[v].load(from);
       else memcpy(&bv[v], from, sizeof(Vf));
     }
@@ -114,6 +123,14 @@ void micro_tile(const float* a, const Columns& b, int64_t k, float* c, int64_t l
       for (int v = 0; v < Wide; ++v) acc[r][v] = Math::of(av, bv[v], acc[r][v]);
     }
   }
+}
+
+// `add`: c holds the sum over earlier blocks of k.
+template <class Math, bool Edge, int Rows, int Wide, class RowsOfB>
+DVM_INLINE void tile_to_memory(const float* a, const RowsOfB& b, int64_t k, float* c, int64_t ldc, bool add, int64_t cols) {
+  Vf acc[Rows][Wide];
+  const Lead lead[2] = {Lead(cols), Lead(cols - kVf)};
+  sum_tile<Math, Edge>(acc, a, b, k, lead);
   DVM_UNROLL
   for (int r = 0; r < Rows; ++r) {
     DVM_UNROLL
@@ -131,6 +148,11 @@ void micro_tile(const float* a, const Columns& b, int64_t k, float* c, int64_t l
       }
     }
   }
+}
+
+template <class Math, bool Edge, int Rows, int Wide>
+void micro_tile(const float* a, const Columns& b, int64_t k, float* c, int64_t ldc, bool add, int64_t cols) {
+  tile_to_memory<Math, Edge, Rows, Wide>(a, PanelRows(b), k, c, ldc, add, cols);
 }
 
 // The same sums for Rows rows and kAlong columns of a b whose columns lie along k, `column` floats apart: turned in registers, since a few rows

@@ -24,48 +24,16 @@ inline void plane_rows(float* dst, const float* src, const Window& w, const Plan
       }
 }
 
-// As micro_tile (kernels_gemm_tile.h), but for where the rows of b are.
+// Rows of b that begin anywhere.
+struct OffsetRows {
+  const float* b;
+  const int32_t* offset;
+  DVM_INLINE const float* at(int v) const { return b + *offset + v * kVf; }
+  DVM_INLINE void next() { ++offset; }
+};
 template <bool Edge, int Rows, int Wide>
 void offset_tile(const float* a, const float* b, const int32_t* offsets, int64_t k, float* c, int64_t ldc, bool add, int64_t cols) {
-  Vf acc[Rows][Wide];
-  DVM_UNROLL
-  for (int r = 0; r < Rows; ++r) {
-    DVM_UNROLL
-    for (int v = 0; v < Wide; ++v) acc[r][v] = Vf{};
-  }
-  const Lead lead[2] = {Lead(cols), Lead(cols - kVf)};
-  for (int64_t i = 0; i < k; ++i) {
-    const float* row = b + offsets[i];
-    Vf bv[Wide];
-    DVM_UNROLL
-    for (int v = 0; v < Wide; ++v) {
-      if constexpr (Edge) bv[v] = lead[v].load(row + v * kVf);
-      else memcpy(&bv[v], row + v * kVf, sizeof(Vf));
-    }
-    DVM_UNROLL
-    for (int r = 0; r < Rows; ++r) {
-      const Vf av = splat(a[r * kScratchRow + i]);
-      DVM_UNROLL
-      for (int v = 0; v < Wide; ++v) acc[r][v] = multiply_add(av, bv[v], acc[r][v]);
-    }
-  }
-  DVM_UNROLL
-  for (int r = 0; r < Rows; ++r) {
-    DVM_UNROLL
-    for (int v = 0; v < Wide; ++v) {
-      float* to = c + r * ldc + v * kVf;
-      if constexpr (Edge) {
-        lead[v].store(to, add ? lead[v].load(to) + acc[r][v] : acc[r][v]);
-      } else {
-        if (add) {
-          Vf earlier;
-          memcpy(&earlier, to, sizeof(Vf));
-          acc[r][v] = earlier + acc[r][v];
-        }
-        memcpy(to, &acc[r][v], sizeof(Vf));
-      }
-    }
-  }
+  tile_to_memory<Fma, Edge, Rows, Wide>(a, OffsetRows{b, offsets}, k, c, ldc, add, cols);
 }
 
 using OffsetTile = void (*)(const float*, const float*, const int32_t*, int64_t, float*, int64_t, bool, int64_t);
