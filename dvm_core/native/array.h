@@ -100,6 +100,7 @@ nb::object constant_of(Tensor& tensor);
 
 // Python's class Array.
 void set_array_class(nb::handle cls);
+void set_numpy(nb::handle array, nb::dict dtypes);  // NumPy's array class, and the codes of its dtypes that are ours as they are
 bool is_array(nb::handle h);  // of exactly that class
 
 }  // namespace dvm

@@ -114,13 +114,8 @@ nb::object to_array(const Value& value, const LeasePtr& lease, bool writable) {
 }
 
 nb::dict stats_counts(const Stats& s) {
-  nb::dict d;
-  d["count"] = s.count;
-  d["finite"] = s.finite;
-  d["zero"] = s.zero;
-  d["nan"] = s.nan;
-  d["pos_inf"] = s.pos_inf;
-  d["neg_inf"] = s.neg_inf;
+  using S = Stats;
+  nb::dict d = told(s, "count", &S::count, "finite", &S::finite, "zero", &S::zero, "nan", &S::nan, "pos_inf", &S::pos_inf, "neg_inf", &S::neg_inf);
   nb::list bins;
   for (const uint64_t n : s.histogram) bins.append(n);
   d["histogram"] = bins;

@@ -46,6 +46,21 @@ nb::tuple from_ints(const Ints& ints) {
   return nb::steal<nb::tuple>(tuple);
 }
 
+// Members of a struct of counters into a dictionary: name, member, name, member, ...
+template <class Counters>
+void tell(nb::dict&, const Counters&) {}
+template <class Counters, class Number, class... Rest>
+void tell(nb::dict& d, const Counters& from, const char* name, Number Counters::* member, Rest... rest) {
+  d[name] = from.*member;
+  tell(d, from, rest...);
+}
+template <class Counters, class... Members>
+nb::dict told(const Counters& from, Members... members) {
+  nb::dict d;
+  tell(d, from, members...);
+  return d;
+}
+
 // A Python object held from C++; let go with the GIL, from whatever thread.
 std::shared_ptr<void> hold(nb::handle object);
 // Instructions [begin, end) of a program's code, as programs list them.
@@ -72,6 +87,7 @@ void forget_handlers();
 void forget_devices();
 
 void bind_arrays(nb::module_& m);
+void bind_exchange(nb::module_& m);
 void bind_places(nb::module_& m);
 void bind_graph(nb::module_& m);
 void bind_programs(nb::module_& m);

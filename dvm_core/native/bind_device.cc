@@ -20,47 +20,28 @@ nb::list profiles() {
   nb::list all;
   for (int i = 0; i < profile_count(); ++i) {
     const Profile& p = profile_at(i);
-    nb::dict d;
-    d["name"] = p.name;
-    d["arch"] = p.arch;
-    d["simulated"] = p.simulated;
-    d["faithful"] = p.faithful;
+    using P = Profile;
+    nb::dict d = told(p, "name", &P::name, "arch", &P::arch, "simulated", &P::simulated, "faithful", &P::faithful, "ub_bytes", &P::ub_bytes, "ub_reserve",
+                      &P::ub_reserve, "vector_cores", &P::vector_cores, "cube_cores", &P::cube_cores, "memory_bytes", &P::memory_bytes);
     d["elsewhere"] = p.elsewhere != nullptr;
-    d["ub_bytes"] = p.ub_bytes;
-    d["ub_reserve"] = p.ub_reserve;
-    d["vector_cores"] = p.vector_cores;
-    d["cube_cores"] = p.cube_cores;
     d["events"] = p.simulated ? kEvents : 0;
-    d["memory_bytes"] = p.memory_bytes;
     all.append(d);
   }
   return all;
 }
 
 nb::dict copies() {
-  const CopyEngineStats s = copy_engine_stats();
-  const ResidentStats r = resident_stats();
-  nb::dict d;
-  d["copies_in"] = s.copies_in;
-  d["copies_out"] = s.copies_out;
-  d["bytes_in"] = s.bytes_in;
-  d["bytes_out"] = s.bytes_out;
-  d["faults"] = s.faults;
-  d["copy_us"] = s.copy_us;
-  d["resident_inputs"] = r.inputs;
-  d["resident_results"] = r.results;
-  d["resident_bytes"] = r.bytes;
+  using S = CopyEngineStats;
+  using R = ResidentStats;
+  nb::dict d = told(copy_engine_stats(), "copies_in", &S::copies_in, "copies_out", &S::copies_out, "bytes_in", &S::bytes_in, "bytes_out", &S::bytes_out,
+                    "faults", &S::faults, "copy_us", &S::copy_us);
+  tell(d, resident_stats(), "resident_inputs", &R::inputs, "resident_results", &R::results, "resident_bytes", &R::bytes);
   return d;
 }
 
 nb::dict memory_of(const std::string& name) {
-  const Profile& p = find_profile(name);
-  const DeviceMemoryStats s = device_memory(p);
-  nb::dict d;
-  d["used"] = s.used;
-  d["peak"] = s.peak;
-  d["limit"] = s.limit;
-  return d;
+  using S = DeviceMemoryStats;
+  return told(device_memory(find_profile(name)), "used", &S::used, "peak", &S::peak, "limit", &S::limit);
 }
 
 // None: a captured call still runs. With the GIL, but for the waiting: arrays are found and changed under it.

@@ -44,16 +44,11 @@ void set_hook(int64_t program, int64_t instruction, int kind, int64_t hook, int6
 }
 
 nb::dict event_dict(HookEvent& e) {
-  nb::dict d;
-  d["kind"] = e.kind;
-  d["hook"] = e.hook;
-  d["program"] = e.program;
-  d["instruction"] = e.instruction;
-  d["launch"] = e.launch;
-  d["step"] = e.step;
+  using E = HookEvent;
+  nb::dict d = told(e, "kind", &E::kind, "hook", &E::hook, "program", &E::program, "instruction", &E::instruction, "launch", &E::launch, "step", &E::step,
+                    "time_ns", &E::time_ns);
   d["shape"] = from_dims(e.shape);
   d["dtype"] = static_cast<int>(e.dtype);
-  d["time_ns"] = e.time_ns;
   if (e.kind == "stats") {
     d["stats"] = stats_dict(e.stats);
   } else {
@@ -123,15 +118,9 @@ nb::dict stats_of(const nb::ndarray<nb::ro>& array) {
 }  // namespace
 
 nb::dict capture_stats() {
-  const SnapshotStats s = snapshot_stats();
-  nb::dict d;
-  d["taken"] = s.taken;
-  d["published"] = s.published;
-  d["placeholders"] = s.placeholders;
-  d["late"] = s.late;
-  d["dropped"] = s.dropped;
-  d["held_bytes"] = s.held_bytes;
-  return d;
+  using S = SnapshotStats;
+  return told(snapshot_stats(), "taken", &S::taken, "published", &S::published, "placeholders", &S::placeholders, "late", &S::late, "dropped", &S::dropped,
+              "held_bytes", &S::held_bytes);
 }
 
 void forget_handlers() {

@@ -35,7 +35,7 @@ nb::object empty(nb::handle shape, int dtype) {
 
 // Microseconds by phase, of all functions and of each.
 void add_times(nb::dict& d) {
-  const auto told = [](const int64_t* ns) {
+  const auto by_phase = [](const int64_t* ns) {
     nb::dict us;
     for (int p = 0; p < kPhases; ++p) us[kPhaseNames[p]] = static_cast<double>(ns[p]) * 1e-3;
     return us;
@@ -52,52 +52,30 @@ void add_times(nb::dict& d) {
     entry["selector_misses"] = f->misses.load();
     entry["shapes"] = f->shapes();
     entry["shape_changes"] = f->changes();
-    entry["time_us"] = told(ns);
+    entry["time_us"] = by_phase(ns);
     functions[f->name.c_str()] = entry;
   }
-  d["time_us"] = told(all);
+  d["time_us"] = by_phase(all);
   d["functions"] = functions;
 }
 
 nb::dict stats() {
   Replay::tell();
-  const SelectorStats s = selector_stats();
-  const MemoryStats memory = memory_stats();
-  const CopyStats copies = copy_stats();
-  const auto told = [](const SelectorStats::Times& t) {
-    nb::dict us;
-    us["p50"] = t.p50;
-    us["p99"] = t.p99;
-    us["max"] = t.max;
-    return us;
-  };
-  nb::dict d;
-  d["programs"] = s.programs;
+  using S = SelectorStats;
+  using T = SelectorStats::Times;
+  using M = MemoryStats;
+  using C = CopyStats;
+  const S selector = selector_stats();
+  nb::dict d =
+      told(selector, "programs", &S::programs, "selector_hits", &S::hits, "selector_misses", &S::misses, "selector_clusters", &S::joins, "selector_warmed",
+           &S::warmed, "selector_evictions", &S::evictions, "selector_segments", &S::segments, "selector_bytes", &S::bytes, "patches", &S::patches);
+  d["compile_us"] = told(selector.compiles, "p50", &T::p50, "p99", &T::p99, "max", &T::max);
+  d["cluster_us"] = told(selector.joined, "p50", &T::p50, "p99", &T::p99, "max", &T::max);
+  tell(d, memory_stats(), "bytes_live", &M::live, "bytes_peak", &M::peak, "bytes_cached", &M::cached, "reuses", &M::reuses);
+  tell(d, copy_stats(), "bytes_copied", &C::bytes_copied, "copies", &C::copies, "copies_avoided", &C::copies_avoided);
   d["launches"] = launch_count();
-  d["selector_hits"] = s.hits;
-  d["selector_misses"] = s.misses;
-  d["selector_clusters"] = s.joins;
-  d["selector_warmed"] = s.warmed;
-  d["selector_evictions"] = s.evictions;
-  d["selector_segments"] = s.segments;
-  d["selector_bytes"] = s.bytes;
-  d["compile_us"] = told(s.compiles);
-  d["cluster_us"] = told(s.joined);
-  d["patches"] = s.patches;
-  d["bytes_live"] = memory.live;
-  d["bytes_peak"] = memory.peak;
-  d["bytes_cached"] = memory.cached;
   d["captures"] = capture_stats();
-  d["bytes_copied"] = copies.bytes_copied;
-  d["copies"] = copies.copies;
-  d["copies_avoided"] = copies.copies_avoided;
-  d["reuses"] = memory.reuses;
-  const PanelStats kept = panel_stats();
-  nb::dict panels;
-  panels["built"] = kept.built;
-  panels["used"] = kept.used;
-  panels["bytes"] = kept.bytes;
-  d["panels"] = panels;
+  d["panels"] = told(panel_stats(), "built", &PanelStats::built, "used", &PanelStats::used, "bytes", &PanelStats::bytes);
   d["instructions"] = instructions_run();
   d["threads"] = pool_threads();
   d["simd"] = kernels().level;
@@ -108,22 +86,12 @@ nb::dict stats() {
 nb::list memory_event_list(int64_t since) {
   nb::list out;
   for (const BufferEvent& e : memory_events(since)) {
-    nb::dict d;
-    d["id"] = e.id;
-    d["name"] = e.tag.name;
-    d["cls"] = e.tag.cls;
-    d["bytes"] = e.bytes;
-    d["address"] = e.address;
-    d["reuse"] = e.reuse;
-    d["step"] = e.step;
-    d["born"] = e.born;
-    d["freed"] = e.freed;
-    d["born_ns"] = e.born_ns;
-    d["freed_ns"] = e.freed_ns;
-    d["place"] = e.tag.place;
-    d["program"] = e.tag.program;
-    d["instruction"] = e.tag.instruction;
-    d["in_place_of"] = e.tag.in_place_of;
+    using E = BufferEvent;
+    using T = BufferTag;
+    nb::dict d = told(e, "id", &E::id, "bytes", &E::bytes, "address", &E::address, "reuse", &E::reuse, "step", &E::step, "born", &E::born, "freed", &E::freed,
+                      "born_ns", &E::born_ns, "freed_ns", &E::freed_ns);
+    tell(d, e.tag, "name", &T::name, "cls", &T::cls, "place", &T::place, "program", &T::program, "instruction", &T::instruction, "in_place_of",
+         &T::in_place_of);
     out.append(d);
   }
   return out;

@@ -11,6 +11,7 @@
 #include "fork.h"
 #include "memory.h"
 #include "program.h"
+#include "splitmix.h"
 #include "stream.h"
 
 namespace dvm {
@@ -29,12 +30,7 @@ struct Rule {
   PlantedFault is;
 
   // The next of a fixed sequence of numbers in [0, 1).
-  double draw() {
-    uint64_t z = is.seed += 0x9e3779b97f4a7c15ull;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return static_cast<double>((z ^ z >> 31) >> 11) * 0x1p-53;
-  }
+  double draw() { return static_cast<double>(splitmix(&is.seed) >> 11) * 0x1p-53; }
 };
 
 struct Engine {

@@ -15,6 +15,12 @@ namespace dvm {
 // Below this many elements the work is shorter than what handing the GIL back and forth can cost.
 inline constexpr int64_t kSmallWork = 32768;
 
+// No two are the same. With the GIL.
+inline uint64_t next_number() {
+  static uint64_t last = 0;
+  return ++last;
+}
+
 class Graph {
  public:
   explicit Graph(std::string name);

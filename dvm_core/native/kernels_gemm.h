@@ -12,7 +12,8 @@
 namespace dvm::DVM_LEVEL {
 
 inline constexpr int64_t kNearRow = 4096, kNearHalves = 1024;  // bytes of a row of the result, above which its lines are fetched ahead
-inline constexpr int kStripePanels = 8;        // of B, packed on the way
+inline constexpr int64_t kShortSum = 64;  // of halves: the result is most of the memory, and long rows of it are written one register tile after the other
+inline constexpr int kStripePanels = 8;  // of B, packed on the way
 
 // Register tiles by rows: few rows are wide, or the additions would wait for each other and B would come in short runs. AVX-512 has 32
 // registers (14 x 2 sums, 2 of B, 1 of A), AVX2 and SSE have 16.
@@ -204,8 +205,10 @@ struct Block {
 
 template <class Of>
 void gemm_of(const GemmArgs& g) {
+  const bool along_rows = sizeof(typename Of::Item) == 2 && g.b_packed && g.k <= kShortSum && g.half_row > kNearHalves / 2;
+  const int64_t block = along_rows ? kTileRows : kBlockM;
   for (int64_t k0 = 0; k0 < g.k; k0 += kSumBlock)
-    for (int64_t row = 0; row < g.m; row += kBlockM) Block<Of>{g, scratch(), row, smaller(kBlockM, g.m - row), k0, smaller(kSumBlock, g.k - k0)}.run();
+    for (int64_t row = 0; row < g.m; row += block) Block<Of>{g, scratch(), row, smaller(block, g.m - row), k0, smaller(kSumBlock, g.k - k0)}.run();
 }
 
 #if defined(__AVX512F__)

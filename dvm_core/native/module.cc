@@ -67,6 +67,7 @@ NB_MODULE(_core, m) {
   dvm::bind_places(m);
   dvm::bind_graph(m);
   dvm::bind_arrays(m);
+  dvm::bind_exchange(m);
   dvm::bind_replays(m);
   dvm::bind_programs(m);
   dvm::bind_hooks(m);

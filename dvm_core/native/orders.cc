@@ -10,6 +10,7 @@
 #include "join.h"
 #include "kernels.h"
 #include "profile.h"
+#include "splitmix.h"
 
 namespace dvm {
 namespace {
@@ -22,20 +23,13 @@ std::atomic<uint64_t> launches{0};
 std::mutex mutex;
 std::vector<Spread> spreads;
 
-uint64_t next_random(uint64_t* state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 // The cores' runs of parts, dealt into each other at random.
 std::vector<int64_t> arrival(uint64_t seed, int64_t parts, int64_t cores) {
   cores = std::min(cores, parts);
   std::vector<int64_t> turn(static_cast<size_t>(parts)), next(static_cast<size_t>(cores)), order(static_cast<size_t>(parts));
   for (int64_t p = 0; p < parts; ++p) turn[static_cast<size_t>(p)] = p * cores / parts;
   for (int64_t c = cores; c-- > 0;) next[static_cast<size_t>(c)] = (c * parts + cores - 1) / cores;
-  for (int64_t p = parts - 1; p > 0; --p) std::swap(turn[static_cast<size_t>(p)], turn[next_random(&seed) % static_cast<uint64_t>(p + 1)]);
+  for (int64_t p = parts - 1; p > 0; --p) std::swap(turn[static_cast<size_t>(p)], turn[splitmix(&seed) % static_cast<uint64_t>(p + 1)]);
   for (int64_t p = 0; p < parts; ++p) order[static_cast<size_t>(p)] = next[static_cast<size_t>(turn[static_cast<size_t>(p)])]++;
   return order;
 }

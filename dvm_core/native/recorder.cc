@@ -28,11 +28,6 @@ constexpr int64_t kLookValues = 512, kLookBytes = int64_t{64} << 20;
 // More than this is not put off any longer: who only ever adds to a sum records without end.
 constexpr int64_t kMostPending = 10'000;
 
-uint64_t next_number() {
-  static uint64_t last = 0;  // under the GIL
-  return ++last;
-}
-
 // A new recorder of the thread's own, in place of the one it had.
 Recorder& begin_own() {
   const nb::object made = nb::cast(new Recorder(nb::cast(new Graph("arrays"), nb::rv_policy::take_ownership), nb::none()), nb::rv_policy::take_ownership);

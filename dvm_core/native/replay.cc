@@ -9,11 +9,6 @@
 namespace dvm {
 namespace {
 
-uint64_t next_number() {
-  static uint64_t last = 0;  // under the GIL
-  return ++last;
-}
-
 // Replays with runs that no counter knows yet.
 std::vector<Replay*>& untold() {
   static auto* replays = new std::vector<Replay*>;

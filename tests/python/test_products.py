@@ -97,3 +97,17 @@ def test_right_sides_of_one_array_that_lie_elsewhere_are_told_apart():
     got = both(dvm.tensor(x), dvm.tensor(w))
     for part, i in zip(got, (0, 30, 60, 0), strict=True):
         assert np.array_equal(part.numpy(), x @ w[i:i + 30].T)
+
+
+@pytest.mark.parametrize("n", [2, 15, 31, 33, 64, 95, 513, 640])
+@pytest.mark.parametrize("k", [1, 2, 7, 19, 64, 65])
+def test_many_rows_of_short_bfloat16_sums_are_rounded_once(k, n):
+    x, w = small_integers(1100, k), small_integers(k, n)
+    x[:, 0] *= 32  # sums of more than eight bits
+    x[3, 0], x[1099, 0], w[0, n - 1], w[0, 0] = np.inf, np.nan, 255, -0.0  # all are bfloat16
+    with np.errstate(invalid="ignore"):
+        exact = (x.astype(np.float64) @ w.astype(np.float64)).astype(np.float32)  # exact in any order
+    want = dvm.convert_from_bf16(dvm.convert_to_bf16(exact))
+    a, b, t = (dvm.tensor(v, dvm.bfloat16) for v in (x, w, np.ascontiguousarray(w.T)))
+    for right, call in ((b, product), (t, linear), (dvm.constant(t), linear)):
+        assert np.array_equal(call(a, right).numpy(), want, equal_nan=True)
