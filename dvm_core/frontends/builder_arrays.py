@@ -98,6 +98,15 @@ class Arrays(Ends):
     def _target(self, store: NDObject, shape: tuple[int, ...]) -> tuple[np.ndarray | None, np.ndarray | None]:
         # (the part of the array given for a store that it writes, the array)
         base = self._targets.get(store.id)
+        if base is not None and not base.flags.writeable:
+            raise fail(
+                ArgumentError,
+                f"the array given for the output, {base.dtype}{list(base.shape)}, is read only; pass one that may be written, "
+                "x.copy() for example",
+                store.place,
+                store,
+                op=store.op,
+            )
         if base is not None and base.dtype.name == "bfloat16":
             base = base.view(np.uint16)
         target = base

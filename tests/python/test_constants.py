@@ -74,6 +74,23 @@ def test_numpy_cannot_write_it() -> None:
             view.flags.writeable = True
 
 
+def test_a_kernel_cannot_write_it() -> None:
+    made = dvm.constant(normal(4, 8))
+    before = made.numpy().copy()
+
+    @dvm.kernel
+    def double(k):
+        x = k.load((4, 8), dvm.float32)
+        k.store(k.add(x, x))
+
+    out = np.zeros((4, 8), np.float32)
+    double.run(before, out)
+    assert np.array_equal(out, before + before)
+    with pytest.raises(dvm.ArgumentError, match=r"test_constants.py:\d+.*read only.*copy\(\)"):
+        double.run(before, made.numpy())
+    assert np.array_equal(made.numpy(), before)
+
+
 def test_dlpack_gives_a_copy_of_it() -> None:
     made = dvm.constant(normal(4, 5))
     taken = np.from_dlpack(made)
