@@ -129,19 +129,18 @@ def _lstm_weights() -> list[np.ndarray]:
 
 
 def _dvm_lstm() -> Call:
-    own = [dvm.tensor(a) for a in _lstm_weights()]
+    own = [dvm.constant(a) for a in _lstm_weights()]  # packed once
 
     @dvm.jit(mode="graph")
     def forward(x: Any) -> Any:
         of_input, of_state, bias = own
-        of_state = of_state.T.copy()  # turned once, not in every step
         steps, batch, _ = x.shape
         drive = x.reshape(-1, INPUTS).matmul(of_input, transpose_b=True) + bias
         h = c = None
         for t in range(steps):
             at = drive[t * batch:(t + 1) * batch]
             if h is not None:
-                at = h @ of_state + at
+                at = h.matmul(of_state, transpose_b=True) + at
             i, f, g, o = (at[:, k * HIDDEN:(k + 1) * HIDDEN] for k in range(4))
             c = i.sigmoid() * g.tanh() if c is None else f.sigmoid() * c + i.sigmoid() * g.tanh()
             h = o.sigmoid() * c.tanh()

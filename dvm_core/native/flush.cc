@@ -193,15 +193,7 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
     }
     plan.values[at] = {to, out.instr.dtype, out.instr.shape, contiguous_strides(out.instr.shape), nullptr};
     plan.leases[at] = std::make_shared<Lease>();
-    if (memory_log_on()) {
-      BufferTag tag;
-      tag.name = out.instr.name;
-      tag.cls = backward_ ? "gradient" : "activation";
-      tag.place = out.instr.place;
-      tag.program = program->id;
-      tag.instruction = out.pending;
-      plan.leases[at]->log_id = log_external(to, bytes, tag);
-    }
+    if (memory_log_on()) plan.leases[at]->log_id = log_external(to, bytes, tag_of(out.instr, backward_ ? "gradient" : "activation", *program, out.pending));
   }
   for (const int64_t id : keep)
     if (node(id).pending >= 0) want(id);

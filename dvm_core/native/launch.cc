@@ -26,6 +26,16 @@ bool checkable(const Instr& instr) { return is_float(instr.dtype) && op_info(ins
 
 }  // namespace
 
+BufferTag tag_of(const Instr& instr, const char* cls, const Program& program, int instruction) {
+  BufferTag tag;
+  tag.name = instr.name;
+  tag.cls = cls;
+  tag.place = instr.place;
+  tag.program = program.id;
+  tag.instruction = instruction;
+  return tag;
+}
+
 int64_t launch_count() { return launches.load(); }
 int64_t count_launch() { return launches.fetch_add(1) + 1; }
 
@@ -255,12 +265,7 @@ void Launch::allocate_kept(int begin, int end) {
                         [&] { return profile_.simulated ? device_allocate(profile_, bytes, tag) : allocate(bytes, tag); });
     };
     if (memory_log_on()) {
-      BufferTag tag;
-      tag.name = instr.name;
-      tag.cls = "activation";
-      tag.place = instr.place;
-      tag.program = program->id;
-      tag.instruction = i;
+      BufferTag tag = tag_of(instr, "activation", *program, i);
       tag.born = first_instruction_ + i;
       v.owner = make(&tag);
     } else {
@@ -278,12 +283,7 @@ void Launch::log_workspace(const SegmentView& seen, const Storage& workspace, in
   for (const SlotInfo& slot : seen.slots) {
     const int i = code_->instr_of(slot.value);
     const Instr& instr = code_->instrs[static_cast<size_t>(i)];
-    BufferTag tag;
-    tag.name = instr.name;
-    tag.cls = "workspace";
-    tag.place = instr.place;
-    tag.program = program->id;
-    tag.instruction = i;
+    BufferTag tag = tag_of(instr, "workspace", *program, i);
     for (const auto& [value, id] : logged)
       if (value == slot.in_place_of) tag.in_place_of = id;
     const auto& last = seen.areas[static_cast<size_t>(slot.last_area)].instrs;

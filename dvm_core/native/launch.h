@@ -24,6 +24,8 @@ struct Lease {
 using LeasePtr = std::shared_ptr<Lease>;
 
 class Launch;
+// What the memory log says of an instruction's result.
+BufferTag tag_of(const Instr& instr, const char* cls, const Program& program, int instruction);
 struct Measured {
   int instruction;
   Stats stats;
