@@ -24,6 +24,7 @@ Reply = Callable[[Report], None]
 BOUNDARY_WAIT = 1.0  # seconds for a captured call to come, before the swap is made without one
 TRIAL_WAIT = 5.0  # seconds for the first call with new code to end, before the answer goes out without it
 STEP_WAIT = 0.25  # seconds for the rest of that step
+_MOST_UNDONE = 64  # reloads that are kept for undo; the oldest are forgotten
 _LOOK = 0.02  # seconds between looks at whether the user has stopped the program meanwhile
 
 
@@ -170,7 +171,10 @@ class Reloader:
         def failed() -> None:
             self._done = [other for other in self._done if other is not transaction]
 
-        transaction.settle(lambda: self._done.append(transaction), failed)
+        def kept() -> None:
+            self._done = [*self._done[1 - _MOST_UNDONE:], transaction]
+
+        transaction.settle(kept, failed)
         transaction.finish()
         if transaction.state == IN_FORCE and transaction.needs_trial:
             self._let_step_end(transaction)

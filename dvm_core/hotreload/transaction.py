@@ -149,6 +149,7 @@ class Transaction:
     def _counted(self) -> tuple[int, int]:
         if self._count is None:
             self._count = fingerprint.patched(self._before, self._at_swap, self.host.programs(), self.host.in_use)
+            self._before = {}  # the undo record lives on; hashes of hundreds of programs need not
         return self._count
 
     def report(self) -> Report:

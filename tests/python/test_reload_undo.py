@@ -5,6 +5,8 @@ import sys
 import pytest
 from reload_kit import AFTER, Program, program  # noqa: F401 - the fixture among them
 
+from dvm_core.hotreload import reloader
+
 
 def test_undo_puts_back_and_the_same_save_brings_it_again(program):
     p = program("RATE = 0.1\n\n\ndef rate():\n    return RATE\n")
@@ -120,3 +122,11 @@ def test_undo_is_refused_while_a_later_reload_has_changed_the_same_again(two):
     later.plan.patch.assignments.append(first.plan.patch.assignments[0])  # two reloads that wrote one place
     assert p.call_until(p.undo(p.path)).reasons == ["the later reload of other.py changed the same things again: undo that one first"]
     assert p.module.scale(1) == 3
+
+
+def test_only_so_many_reloads_are_kept_for_undo(program, monkeypatch):
+    monkeypatch.setattr(reloader, "_MOST_UNDONE", 3)
+    p = program()
+    for factor in range(3, 10):
+        assert p.call_until(p.save(f"def scale(x):\n    return x * {factor}\n")).outcome == "applied"
+    assert [p.call_until(p.undo()).outcome for _ in range(4)] == ["applied"] * 3 + ["unchanged"] and p.module.scale(1) == 6
