@@ -60,6 +60,8 @@ class Graph:
     def size(self) -> int:
         """Values so far (inputs and results)."""
     def in_memory(self, value: int) -> bool: ...
+    def constant(self, value: int) -> bool:
+        """Whether a value lies in the memory of a dvm.constant, of which products keep panels."""
     def array(self, value: int) -> np.ndarray | None:
         """A view (no copy, real strides, read only) of a value in memory, else None. Keeps the storage alive."""
     def flush(self, keep: Sequence[int] = (), outputs: Sequence[tuple[int, int]] = ()) -> Launch | None:
@@ -245,6 +247,8 @@ class Launch:
     done: bool
     def array(self, local_id: int) -> np.ndarray | None:
         """View of a value in memory (read only), None if not computed yet or fused away."""
+    def constant(self, local_id: int) -> bool:
+        """Whether a value lies in the memory of a dvm.constant, of which products keep panels."""
     def measured(self) -> bytes:
         """Statistics taken so far: rows of float64, a column for each name of MEASURED."""
     def run_until(self, instruction: int) -> None:

@@ -8,19 +8,23 @@ from .errors import RequestError
 _NAMES = {int: "a whole number", str: "a text", dict: "an object", list: "a list"}
 _TYPES: dict[str, type] = {
     "threadId": int, "frameId": int, "variablesReference": int, "start": int, "count": int, "startFrame": int, "levels": int, "line": int,
-    "column": int, "targetId": int, "offset": int, "instructionOffset": int, "instructionCount": int, "startModule": int,
-    "moduleCount": int, "sourceReference": int, "expression": str, "context": str, "filter": str, "value": str, "text": str,
-    "granularity": str, "memoryReference": str, "name": str, "source": dict, "format": dict, "breakpoints": list, "filters": list,
-    "filterOptions": list, "exceptionOptions": list, "lines": list,
+    "column": int, "endLine": int, "endColumn": int, "targetId": int, "offset": int, "instructionOffset": int, "instructionCount": int,
+    "startModule": int, "moduleCount": int, "sourceReference": int,
+    "expression": str, "context": str, "filter": str, "value": str, "text": str,
+    "granularity": str, "memoryReference": str, "name": str, "data": str, "source": dict, "format": dict,
+    "breakpoints": list, "filters": list, "filterOptions": list, "exceptionOptions": list, "lines": list,
 }
 _ITEMS: dict[str, dict[str, type]] = {
-    "breakpoints": {"name": str, "instructionReference": str}, "filterOptions": {"filterId": str, "condition": str}, "exceptionOptions": {},
+    "breakpoints": {"name": str, "instructionReference": str, "dataId": str},
+    "filterOptions": {"filterId": str, "condition": str}, "exceptionOptions": {},
 }
 _REQUIRED: dict[str, tuple[str, ...]] = {
     "next": ("threadId",), "stepIn": ("threadId",), "stepOut": ("threadId",), "pause": ("threadId",), "stackTrace": ("threadId",),
     "exceptionInfo": ("threadId",), "stepInTargets": ("frameId",), "scopes": ("frameId",), "variables": ("variablesReference",),
     "evaluate": ("expression",), "setVariable": ("variablesReference", "name", "value"), "setExpression": ("expression", "value"),
     "completions": ("text", "column"), "gotoTargets": ("source", "line"), "goto": ("threadId", "targetId"),
+    "breakpointLocations": ("source", "line"), "dataBreakpointInfo": ("name",), "readMemory": ("memoryReference",),
+    "writeMemory": ("memoryReference", "data"),
 }
 
 

@@ -91,6 +91,7 @@ class Breakpoints:
         self._from_python: dict[int, int] = {}  # debugpy's id -> ours
         self._ours_alone: set[int] = set()  # ids of instruction breakpoints
         self.instructions: list[Message] = []
+        self.data: list[Message] = []  # data breakpoints, as the agent takes them
         self.filters: dict[str, str] = {}  # numeric filter -> its condition, "" if none is given
 
     def new_id(self) -> int:
@@ -203,6 +204,8 @@ class Breakpoints:
         sent = self._send_lines(agent)
         if self.instructions:
             agent.send("instructionBreakpoints", items=self.instructions)
+        if self.data:
+            agent.send("dataBreakpoints", items=self.data)
         self._session.spawn(self._told(sent, filters))
 
     async def _told(self, sent: asyncio.Future[Message], filters: asyncio.Future[Message]) -> None:

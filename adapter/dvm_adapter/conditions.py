@@ -7,6 +7,8 @@ import re
 # debugpy's own syntax, since its users know it; a bare number means "on that hit". `% 0` would never stop.
 HIT_CONDITION = re.compile(r"\s*(?:(?:==|>=|<=|>|<)?\s*\d+|%\s*0*[1-9]\d*)\s*")
 HIT_SYNTAX = "a hit count is a number, or ==, >, >=, <, <= or % and a number (% at least 1)"
+# A value by its name in the program's text, `%4` or `%4.max()`. After an operand the sign is the operator.
+NUMBERED = re.compile(r"((?:^|[-+*/%(\[{,:<>=!&|^~@]|\b(?:and|or|not|in|is|if|else))\s*)%(i?[0-9]{1,9})\b")
 _EVERY = re.compile(r"\bevery \d{1,9}$")
 
 
@@ -20,7 +22,7 @@ def wrong_expression(text: object) -> str:
     stripped = str(text or "").strip()
     try:
         if stripped:
-            ast.parse(stripped, mode="eval")
+            ast.parse(NUMBERED.sub(r"\1_\2", stripped), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return f"the condition `{stripped}` is not an expression: {getattr(error, 'msg', error)}"
     return ""

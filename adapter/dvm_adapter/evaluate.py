@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from .channel import Message
+from .conditions import NUMBERED
 from .errors import RequestError
 from .references import is_ours
 from .registry import Body, request
@@ -21,7 +21,6 @@ _HARMLESS = (
     ast.BoolOp, ast.Compare, ast.IfExp, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
 )
 CLIPBOARD_ELEMENTS = 1000
-_NUMBERED = re.compile(r"%i?[0-9]+")  # a value by its name in the program's text: nothing for Python
 
 
 def is_harmless(expression: str) -> bool:
@@ -56,7 +55,7 @@ async def _at_tensor_line(session: Session, arguments: Body, expression: str, co
     else:
         refused = None
     python = await python_below(session, frame) if isinstance(frame, TensorFrame) else None
-    if python is None or _NUMBERED.fullmatch(expression.strip()) or (context == "hover" and not is_harmless(expression)):
+    if python is None or NUMBERED.search(expression.strip()) or (context == "hover" and not is_harmless(expression)):
         raise refused or RequestError("nothing can be evaluated here")
     try:
         return await session.python.ask("evaluate", {**arguments, "frameId": python["id"]})

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import modules
 from .agent_peer import AgentPeer
 from .channel import BACKLOG_LIMIT, Message
 from .config import environment_for
@@ -191,6 +192,7 @@ class TensorEvents:
     def _on_program(self, body: Message) -> None:
         self._session.reloads.sources_changed()
         self._session.event("dvm/program", body)
+        modules.announce(self._session, body)
 
     def _on_device(self, body: Message) -> None:
         self._session.event("dvm/device", body)

@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 LARGEST_READ = 8 << 20  # an answer may be short; the client asks for the rest
 
 
-@request("readMemory", needs=Needs.STOPPED, supportsReadMemoryRequest=True)
-async def read_memory(session: Session, arguments: Body) -> Body:
-    """Bytes of a tensor in index order (contiguous, whatever its strides). Past its end: `unreadableBytes`."""
+def memory_tensor(session: Session, arguments: Body) -> Tensor:
+    """The tensor behind a request's `memoryReference`. Raises RequestError."""
     try:
         reference = int(str(arguments.get("memoryReference")), 0)
     except ValueError:
         raise RequestError(f"{arguments.get('memoryReference')!r} is not a memory reference of this session") from None
-    tensor = session.references.get(reference, Tensor)
+    return session.references.get(reference, Tensor)
+
+
+@request("readMemory", needs=Needs.STOPPED, supportsReadMemoryRequest=True)
+async def read_memory(session: Session, arguments: Body) -> Body:
+    """Bytes of a tensor in index order (contiguous, whatever its strides). Past its end: `unreadableBytes`."""
+    tensor = memory_tensor(session, arguments)
     offset = int(arguments.get("offset") or 0)
     count = int(arguments.get("count") or 0)
     if count < 0:

@@ -39,5 +39,9 @@ class References:
             raise RequestError("this belongs to an earlier stop: the program has run since")
         raise RequestError(f"there is no such reference: {reference!r}")
 
+    def each(self, kind: type[T]) -> list[tuple[int, T]]:
+        """All live numbers of things of that kind."""
+        return [(number, thing) for number, thing in self._live.items() if isinstance(thing, kind)]
+
     def clear(self) -> None:
         self._live.clear()

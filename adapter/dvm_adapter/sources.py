@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .channel import Message
 from .references import FIRST_LISTING
-from .registry import Body, Needs, passes, request
+from .registry import Body, Needs, request
 from .stack import source_of
 from .variables import Place
 
@@ -57,5 +57,3 @@ async def locations(session: Session, arguments: Body) -> Body:
     place = session.references.get(arguments.get("locationReference"), Place)
     return {"source": source_of(place.path), "line": place.line}
 
-
-passes("modules", supportsModulesRequest=True)

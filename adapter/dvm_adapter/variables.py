@@ -63,6 +63,7 @@ class Values:
     tensor: Tensor
     start: int
     shape: list[int]
+    prefix: tuple[int, ...] = ()
 
 
 @dataclass
@@ -238,27 +239,10 @@ async def _rows(session: Session, values: Values, start: int, count: int, argume
         value = f"[{', '.join(map(str, rest))}]"
         if row:
             value = "[" + ", ".join(row[:PREVIEW_PER_ROW]) + (", …]" if len(row) > PREVIEW_PER_ROW else "]")
-        part = Values(values.tensor, values.start + (start + i) * step, rest)
+        part = Values(values.tensor, values.start + (start + i) * step, rest, (*values.prefix, start + i))
         shown.append({"name": str(start + i), "value": value, "variablesReference": session.references.add(part),
                       "indexedVariables": rest[0]})
     return shown
 
 
 _CHILDREN: dict[type, Any] = {TensorScope: _tensors, Tensor: _fixed_children, Statistics: _statistics, Values: _values}
-
-
-async def _read_only(session: Session, command: str, arguments: Body, reference: Any) -> Body:
-    if is_ours(reference):
-        raise RequestError("tensors are read only here: a result is what the program made of its inputs. "
-                           "Change the line and save it instead")
-    return await session.python.ask(command, arguments)
-
-
-@request("setVariable", needs=Needs.STOPPED, supportsSetVariable=True)
-async def set_variable(session: Session, arguments: Body) -> Body:
-    return await _read_only(session, "setVariable", arguments, arguments.get("variablesReference"))
-
-
-@request("setExpression", needs=Needs.STOPPED, supportsSetExpression=True)
-async def set_expression(session: Session, arguments: Body) -> Body:
-    return await _read_only(session, "setExpression", arguments, arguments.get("frameId"))

@@ -1,10 +1,13 @@
 """When a breakpoint that was reached stops: conditions, hit counts, log messages. debugpy's syntax, since its users know it."""
 from __future__ import annotations
 
+import ast
 import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from . import naming
 
 _HITS = re.compile(r"\s*(==|>=|<=|>|<|%(?!\s*0+\s*$))?\s*(\d{1,18})\s*")
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -27,6 +30,15 @@ def parse_hits(text: str | None) -> Callable[[int], bool]:
         raise BadCondition(f"{HIT_SYNTAX}; this is {text!r}")
     compare, count = _COMPARE[match[1] or "=="], int(match[2])
     return lambda hits: compare(hits, count)
+
+
+def _check(condition: str) -> None:
+    """Raises BadCondition for a text that is no expression. What its names mean is known at a stop only."""
+    try:
+        if condition.strip():
+            ast.parse(naming.spelled(condition.strip()), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise BadCondition(f"the condition `{condition.strip()}` is not an expression: {getattr(error, 'msg', error)}") from None
 
 
 def split_message(text: str) -> list[tuple[bool, str]]:
@@ -67,6 +79,7 @@ class Gate:
         for name, value in (("condition", condition), ("hitCondition", hit_condition), ("logMessage", log_message)):
             if not isinstance(value or "", str):
                 raise BadCondition(f"{name} must be a text; this is {value!r}")
+        _check(condition or "")
         return cls((condition or "").strip(), parse_hits(hit_condition), split_message(log_message) if log_message else [], count)
 
     def stops(self, evaluate: Callable[[str], object], tell: Callable[[str], None], where: str = "") -> bool:

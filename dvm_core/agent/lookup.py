@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import values
+from . import naming, values
 from .evaluate import Refused, is_plain
 from .tensors import Tensor
 from .views import plain_locals
@@ -34,8 +34,21 @@ class Names(Mapping[str, Any]):
         """A tensor by exactly the name it is listed under or has in the program's text: also one that is no Python name."""
         return self._known().get(name) or self._view.find(name)
 
+    @staticmethod
+    def spelled(expression: str) -> str:
+        return naming.spelled(expression)
+
+    @staticmethod
+    def unspelled(expression: str) -> str:
+        return naming.unspelled(expression)
+
+    def _numbered(self, name: str) -> Tensor | None:
+        """What `spelled` made of `%4`."""
+        text = naming.unspelled(name)
+        return self._view.find(text) if text != name else None
+
     def __getitem__(self, name: str) -> Any:
-        tensor = self._known().get(name)
+        tensor = self._known().get(name) or self._numbered(name)
         if tensor is not None:
             array = tensor.array()
             if array is None:
@@ -47,7 +60,7 @@ class Names(Mapping[str, Any]):
         return value
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known() or name in self._python
+        return name in self._known() or name in self._python or (isinstance(name, str) and self._numbered(name) is not None)
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name in self._known() if name.isidentifier())

@@ -12,6 +12,9 @@ from ..frontends import names
 from .places import Place, Texts
 
 _NUMBER = re.compile(r"%(i?)([0-9]{1,9})")
+# The same inside an expression: not where `%` is the operator, nor inside a text.
+_IN_EXPRESSION = re.compile(r"""("[^"]*"|'[^']*')|((?:^|[-+*/%(\[{,:<>=!&|^~@]|\b(?:and|or|not|in|is|if|else))\s*)%(i?)([0-9]{1,9})\b""")
+_SPELLED = re.compile(r"\b_value_(i?)([0-9]{1,9})\b")
 _LONGEST = 40  # characters of an expression that stands for a name
 
 
@@ -35,6 +38,15 @@ def of_places(places: list[int]) -> dict[int, str]:
 def number(local: int, inputs: int) -> str:
     """`%i0`, `%4`: the value of a program that has so many inputs, as the program's text calls it."""
     return f"%i{local}" if local < inputs else f"%{local - inputs + 1}"
+
+
+def spelled(expression: str) -> str:
+    """An expression with its `%4` as names Python can parse."""
+    return _IN_EXPRESSION.sub(lambda m: m[1] or f"{m[2]}_value_{m[3]}{m[4]}", expression)
+
+
+def unspelled(expression: str) -> str:
+    return _SPELLED.sub(r"%\1\2", expression)
 
 
 def is_number(text: str) -> bool:

@@ -13,16 +13,19 @@ from ..hotreload import SourceBook
 from . import (  # noqa: F401 - each declares commands
     breakpoints,
     commands,
+    data,
     memory,
     numeric,
     programs,
     python_stop,
     reload,
     sampling,
+    stop_commands,
     switching,
     tensors,
     tracing,
     watches,
+    writing,
 )
 from .commands import Answer, Arguments, CommandError, command, need
 from .connection import TICK, Connection, hidden_thread
@@ -46,6 +49,7 @@ class Session:
         self.texts = Texts(self.book)
         self.references = tensors.References()
         self.breakpoints = breakpoints.Breakpoints(self)
+        self.data = data.DataBreakpoints(self)
         self.switching = switching.Switching(self)
         self.watches = watches.Watches(self)
         self.numeric = numeric.Numeric(lambda text: self.notice(text, category="error"))
@@ -79,6 +83,7 @@ class Session:
         """The debugger has gone: no hook, no check and no stop is left behind, and the program runs on."""
         self.stops.release_all()
         self.breakpoints.clear()
+        self.data.clear()
         self.watches.clear()
         self.sampling.stop()
         self.switching.forget()
@@ -145,6 +150,7 @@ class Session:
         try:
             active = capture.active()
             self.breakpoints.new_program(program, active is not None and active.mode == "graph")
+            self.data.new_program(program)
             self.watches.new_program(program)
             self.sampling.new_program(program)
             self.later("program", id=program.id, name=program.name, backward=program.backward, instructions=len(program.instructions),

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..frontends import capture
 from . import explain, naming, python_stop
-from .commands import Answer, Arguments, CommandError, Reply, command, need
-from .evaluate import Refused, evaluate
+from .commands import Answer, CommandError
+from .evaluate import evaluate
 from .lookup import Names
-from .places import Place, place, user_frame
+from .places import user_frame
+from .stepping import TARGETS
 from .tracing import TRACING
 from .views import CaptureView, LaunchView
 
@@ -107,14 +108,30 @@ class Stops:
             view.at, reason, text = found.instruction, found.name, found.text
         points = self._session.breakpoints.at(hooks) if reason == "hook" else []
         hit = self._stopping(points, view)
-        if reason == "hook" and not hit:
-            return
-        kind = reason if reason != "hook" else "instruction" if all(point.instruction is not None for point in hit) else "breakpoint"
+        if reason != "hook" or hit:
+            kind = reason if reason != "hook" else "instruction" if all(point.instruction is not None for point in hit) else "breakpoint"
+            self._hold(view, kind, [point.id for point in hit], text)
+        if reason == "hook" and self.enabled:
+            self._look_at_data(view, instruction)
+
+    def _look_at_data(self, view: LaunchView, instruction: int) -> None:
+        """After the stops before an instruction: whether what it writes, or reads for the first time, is worth one."""
+        points = self._session.data.at(view.program.id, instruction)
+        with self._busy:
+            hit, text = self._session.data.look(points, view, instruction) if points else ([], "")
+            if hit:
+                view.at = min(max(view.launch.next, instruction), len(view.instructions) - 1)
+        if hit:
+            self._hold(view, "data", [point.id for point in hit], text)
+
+    def _hold(self, view: LaunchView, kind: str, points: list[int], text: str) -> None:
+        """Waits for this thread's turn, and stands."""
+        frame = view.python
         while not self._turn.acquire(timeout=_JOIN):
             python_stop.join(frame)  # another thread stands: this one may have to as well
         try:
             if self.enabled:  # the debugger may have gone meanwhile
-                self._stand(Stop(self._next_epoch(), thread, view, launch), kind, [point.id for point in hit], frame, text)
+                self._stand(Stop(self._next_epoch(), threading.get_ident(), view, view.launch), kind, points, frame, text)
         finally:
             self._turn.release()
 
@@ -127,7 +144,7 @@ class Stops:
             self._session.notice(text, path=where.path, line=where.line, category="logpoint")
 
         line = f"{os.path.basename(where.path)}:{where.line}" if where.path else ""
-        return [point for point in points if point.gate.stops(lambda text: evaluate(text, names), tell, line)]
+        return [point for point in points if point.gate.stops(lambda text: evaluate(naming.spelled(text), names), tell, line)]
 
     def _next_epoch(self) -> int:
         self.epoch += 1
@@ -239,129 +256,36 @@ class Stops:
             if stop.launch is None:
                 raise CommandError("Python stands on this line, not the tensor program: the step is Python's")
             self._session.references.clear()
-            reached, points = self._advance(stop.view, _TARGETS[kind](stop.view))
-            if reached >= len(stop.view.instructions):
+            reached, points, text = self._advance(stop.view, TARGETS[kind](stop.view))
+            if reached >= len(stop.view.instructions) and not text:
                 self._session.connection.event("vmdone")
                 self._over(stop)
                 stop.released.set()
                 return
-            stop.view.at = reached
+            stop.view.at = min(reached, len(stop.view.instructions) - 1)
             stop.epoch = self._next_epoch()
             self._passed = (stop.launch.number, reached)
-            self._announce(stop, "breakpoint" if points else "step", points)
+            self._announce(stop, "data" if text else "breakpoint" if points else "step", points, text)
 
-    def _advance(self, view: LaunchView, target: int) -> tuple[int, list[int]]:
-        """Runs up to `target`, or to a breakpoint before it that stops. (instruction reached, ids of those breakpoints)."""
+    def _advance(self, view: LaunchView, target: int) -> tuple[int, list[int], str]:
+        """Runs up to `target`, or to a breakpoint before it that stops. (instruction reached, their ids, what was written)."""
         launch = view.launch
         if launch.done:
-            return len(view.instructions), []
-        for index in range(launch.next + 1, target):
+            return len(view.instructions), [], ""
+        for index in range(launch.next, target):
+            written = self._session.data.at(view.program.id, index)
+            hit_data, text = self._session.data.look(written, view, index) if written else ([], "")
+            if hit_data:
+                return max(launch.next, index), [point.id for point in hit_data], text
+            if index == target - 1:
+                break
+            index += 1
             points = self._session.breakpoints.on(view.program.id, index)
             if points:
                 launch.run_until(index)
                 view.at = index
                 hit = self._stopping(points, view)
                 if hit:
-                    return index, [point.id for point in hit]
+                    return index, [point.id for point in hit], ""
         launch.run_until(target)
-        return target, []
-
-
-def _next_instruction(view: LaunchView) -> int:
-    return view.launch.next + 1
-
-
-def _next_line(view: LaunchView) -> int:
-    def statement(where: Place) -> tuple[object, ...]:
-        return where.path, view.texts.span(where.path, where.line), where.backward
-
-    here = statement(view.place)
-    return _first_after(view, lambda there: statement(there) != here)
-
-
-def _out_of_function(view: LaunchView) -> int:
-    here = view.place
-    return _first_after(view, lambda there: (there.path, there.function) != (here.path, here.function))
-
-
-def _first_after(view: LaunchView, differs: Any) -> int:
-    for index in range(view.launch.next + 1, len(view.instructions)):
-        number = view.instructions[index].place
-        if number and differs(place(number)):
-            return index
-    return len(view.instructions)
-
-
-_TARGETS = {"instruction": _next_instruction, "line": _next_line, "out": _out_of_function}
-
-
-@command("pythonStop")
-def python_stopped(session: Session, arguments: Arguments) -> Answer:
-    """thread: ident, default the main thread."""
-    ident = need(arguments, "thread", int, threading.main_thread().ident)
-    return {"tensor": session.stops.python_stopped(ident)}
-
-
-@command("frames")
-def frames(session: Session, arguments: Arguments) -> Answer:
-    stop = session.stops.current
-    return {"tensor": session.stops.frame(stop) if stop is not None else None}
-
-
-@command("step", later=True)
-def step(session: Session, arguments: Arguments, reply: Reply) -> None:
-    kind = need(arguments, "kind", str)
-    if kind not in _TARGETS:
-        raise CommandError(f"there is no step {kind!r}; there are {', '.join(_TARGETS)}")
-    if session.stops.require().launch is None:
-        raise CommandError("Python stands on this line, not the tensor program: the step is Python's")
-    reply({})  # first: the event that follows belongs to what happens next
-    try:
-        session.stops.step(kind)
-    except Exception as error:
-        # The launch itself will raise it for the user when it goes on.
-        session.notice(f"the step failed: {error}", category="error")
-        session.connection.event("vmdone")
-
-
-@command("go")
-def go(session: Session, arguments: Arguments) -> Answer:
-    """thread: ident of the one whose stop is over, default the one looked at."""
-    session.stops.go(need(arguments, "thread", int, None))
-    return {}
-
-
-@command("select")
-def select(session: Session, arguments: Arguments) -> Answer:
-    """thread: ident of the one whose stop the user looks at from now on."""
-    return {"tensor": session.stops.select(need(arguments, "thread", int))}
-
-
-@command("filters")
-def filters(session: Session, arguments: Arguments) -> Answer:
-    """conditions: by filter its condition, "" for what it means by itself. Those set before are gone; none set costs nothing."""
-    conditions = need(arguments, "conditions", dict)
-    if not all(isinstance(text, str) for text in conditions.values()):
-        raise CommandError("conditions: a filter's condition is a text")
-    return session.set_filters(conditions)
-
-
-@command("evaluate")
-def evaluate_at_stop(session: Session, arguments: Arguments) -> Answer:
-    """A tensor, or {"result": text} for a number or a text."""
-    stop = session.stops.require()
-    expression = need(arguments, "expression", str)
-    names = Names(stop.view, session)
-    listed = names.tensor(expression.strip())
-    if listed is None:
-        if naming.is_number(expression.strip()):
-            raise CommandError(f"there is no {expression.strip()} in what this stop shows; %i0, %i1 are inputs of its program, "
-                               f"%1 is the result of its first instruction")
-        try:
-            value = evaluate(expression, names)
-        except Refused as error:
-            raise CommandError(str(error)) from None
-        listed = names.as_tensor(expression.strip(), value)
-        if listed is None:
-            return {"result": str(value)}
-    return {**listed.describe(with_stats=True), "ref": session.references.add(listed)}
+        return target, [], ""

@@ -33,6 +33,7 @@ class Tensor:
     cls: str = "activation"
     reason: str = "not yet computed"  # what is said while there are no values
     stats: dict[str, Any] | None = None
+    fixed: str = ""  # why it cannot be written, where its memory alone does not say
     extra: dict[str, Any] = field(default_factory=dict)  # "program" and "instruction" of what made it
 
     @property
@@ -81,6 +82,16 @@ class References:
         if tensor is None:
             raise CommandError(f"tensor reference {number!r} is not of this stop: the program has gone on since it was given out")
         return tensor
+
+    def sharing(self, array: np.ndarray) -> list[int]:
+        """The numbers of all tensors whose memory lies where this array's does. Their statistics are forgotten."""
+        found = []
+        for number, tensor in self._tensors.items():
+            other = tensor.array()
+            if other is not None and np.may_share_memory(array, other):
+                tensor.stats = None
+                found.append(number)
+        return found
 
     def clear(self) -> None:
         self._tensors.clear()

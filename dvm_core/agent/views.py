@@ -16,6 +16,7 @@ from .places import Place, Texts, place, qualname, user_frame
 from .tensors import Tensor
 
 _MOST_LISTED = 200
+CONSTANT = "it is a dvm.constant, of which products keep prepared copies"
 
 
 class View(Protocol):
@@ -73,7 +74,8 @@ class LaunchView:
         if local < count:
             shape, dtype = self.inputs[local]
             name = name or self._input_names().get(local) or naming.number(local, count)
-            return Tensor(name, dtype, tuple(shape), array, cls="input", reason="not in memory")
+            fixed = CONSTANT if self.launch.constant(local) else ""
+            return Tensor(name, dtype, tuple(shape), array, cls="input", reason="not in memory", fixed=fixed)
         made = self.instructions[local - count]
         folded = f"merged into instruction {made.folded_into}" if made.folded_into >= 0 else "not yet computed"
         where = place(made.place)
@@ -215,7 +217,8 @@ class CaptureView:
     def _value(self, value: int, name: str) -> Tensor:
         made = bool(self.graph.opcode(value))
         return Tensor(name, self.graph.dtype(value), tuple(self.graph.shape(value)), lambda: self.graph.array(value),
-                      place(self.graph.place(value)) if made else None, cls="activation" if made else "input", extra={"value": value})
+                      place(self.graph.place(value)) if made else None, cls="activation" if made else "input",
+                      fixed=CONSTANT if self.graph.constant(value) else "", extra={"value": value})
 
 
 def _memory(array: np.ndarray | None) -> tuple[Any, ...] | None:

@@ -176,6 +176,13 @@ void bind_graph(nb::module_& m) {
       .def(
           "in_memory", [](Graph& g, int64_t v) { return g.node(v).memory.data != nullptr; }, "value"_a)
       .def(
+          "constant",
+          [](Graph& g, int64_t v) {
+            const auto& owner = g.node(v).memory.owner;
+            return owner && owner->panels;
+          },
+          "value"_a, "Whether a value lies in the memory of a dvm.constant, of which products keep panels.")
+      .def(
           "array", [](Graph& g, int64_t v) { return to_array(g.node(v).memory, g.node(v).lease); }, "value"_a,
           "A read-only view of a value in memory, else None.")
       .def("flush", &graph_flush, "keep"_a = no_items, "outputs"_a = no_items,

@@ -117,6 +117,12 @@ nb::object launch_array(Launch& l, nb::handle number) {
   return to_array(value, lease);
 }
 
+bool launch_constant(Launch& l, int local_id) {
+  nb::gil_scoped_release unlocked;  // a run_until on another thread may hold the launch
+  const Value value = l.value(local_id, nullptr);
+  return value.owner && value.owner->panels;
+}
+
 void bind_views(nb::module_& m) {
   nb::class_<InstructionInfo>(m, "Instruction", "One tensor instruction, with the shapes and immediates of the last launch.")
       .def_ro("index", &InstructionInfo::index)
@@ -259,6 +265,7 @@ void bind_programs(nb::module_& m) {
       .def_prop_ro("done", [](const Launch& l) { return l.next() == l.count(); })
       .def("measured", &launch_measured, "Statistics taken so far: rows of float64, a column for each name of MEASURED.")
       .def("array", &launch_array, "local_id"_a, "A read-only view of a value in memory, None if not computed yet or fused away.")
+      .def("constant", &launch_constant, "local_id"_a, "Whether a value lies in the memory of a dvm.constant, of which products keep panels.")
       .def("run_until", &Launch::run_until, "instruction"_a, nb::call_guard<nb::gil_scoped_release>(),
            "For a stopped launch: runs up to, not including, that instruction, each an area of its own. Error if it is not stopped.");
 

@@ -42,3 +42,25 @@ def test_a_backward_stop_and_steps_of_the_vm(session):
     session.stack(1, startFrame=0, levels=1)
     session.go_on()
     finish(session, "backward_stop")
+
+
+def test_writes_and_data_breakpoints(session):
+    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]),
+                  client_args={"supportsMemoryEvent": True})
+    session.stopped()
+    frame = session.stack(1)[0]["id"]
+    scope = session.scopes(frame)["Tensors"]["variablesReference"]
+    x = session.variables(scope)[0]
+    values = session.variables(x["variablesReference"])[5]
+    row = session.variables(values["variablesReference"], filter="indexed", start=2, count=1)[0]
+    session.request("setVariable", variablesReference=row["variablesReference"], name="1", value="7.5")
+    session.request("setVariable", variablesReference=scope, name="x", value="x * 2")
+    session.request("setExpression", frameId=frame, expression="x[0]", value="1")
+    session.request("writeMemory", memoryReference=x["memoryReference"], offset=4, data="AAAAAA==")
+    session.refusal("writeMemory", memoryReference=x["memoryReference"], offset=46, data="AAAAAA==")
+    info = session.request("dataBreakpointInfo", name="x", variablesReference=scope)
+    session.request("setDataBreakpoints", breakpoints=[{"dataId": info["dataId"], "condition": "changed"}, {"dataId": "x"},
+                                                       {"dataId": info["dataId"], "condition": "x >"}])
+    session.set_breakpoints(str(FAKE), [])
+    session.go_on()
+    finish(session, "writes")

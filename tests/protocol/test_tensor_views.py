@@ -74,7 +74,7 @@ def test_values_are_paged_by_the_first_axis(stopped):
     assert [(e["name"], e["value"]) for e in elements] == [("2", "2.5"), ("3", "2.75")]
     assert stopped.variables(rows[1]["variablesReference"], filter="indexed", start=4, count=10) == []
     assert stopped.variables(rows[1]["variablesReference"], filter="named") == []
-    assert "read only" in stopped.refusal("setVariable", variablesReference=rows[1]["variablesReference"], name="0", value="1")
+    assert "no element" in stopped.refusal("setVariable", variablesReference=rows[1]["variablesReference"], name="9", value="1")
 
 
 def test_without_paging_all_elements_come_and_no_more_than_fit(adapter):

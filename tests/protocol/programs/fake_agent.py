@@ -132,6 +132,21 @@ class FakeAgent:
         data = struct.pack("<12f", *VALUES)[offset:offset + count]
         return {"data": base64.b64encode(data).decode(), "unreadable": count - len(data)}
 
+    def do_write(self, ref, value, index=()):
+        return {"tensor": {**self.tensor("x", ref=9), "touched": [ref]}, "values": [value]}
+
+    def do_assign(self, expression, value):
+        return {"tensor": {**self.tensor("x", ref=9), "touched": [1]}, "values": ["1"] * 4, "shape": SHAPE if expression == "x" else [4]}
+
+    def do_writeMemory(self, ref, offset, data):
+        return {"written": len(base64.b64decode(data)), "tensor": {**self.tensor("x", ref=9), "touched": [ref]}}
+
+    def do_dataInfo(self, name, ref=None, index=()):
+        return {"data": {"name": name, "part": "", "shape": SHAPE, "dtype": 1}}
+
+    def do_dataBreakpoints(self, items):
+        return {"results": [{"id": p["id"], "verified": True, "message": f"{p['name']}: written by instruction 2 of step"} for p in items]}
+
     def do_disassemble(self, program, offset, count):
         if program != PROGRAM:
             raise ValueError(f"there is no program {program}")
