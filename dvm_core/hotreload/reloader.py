@@ -175,7 +175,10 @@ class Reloader:
             self._done = [*self._done[1 - _MOST_UNDONE:], transaction]
 
         transaction.settle(kept, failed)
-        transaction.finish()
+        try:
+            transaction.finish()
+        except Exception as error:  # the code is in force all the same, and the answer must not deny it
+            transaction.plan.notes.append(f"closures made during the reload may have old code: {report.failure(error, __file__)}")
         if transaction.state == IN_FORCE and transaction.needs_trial:
             self._let_step_end(transaction)
         if transaction.state == TRIAL:  # no call came yet: what the first one shows is news

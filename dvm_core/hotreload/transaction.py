@@ -94,11 +94,15 @@ class Transaction:
             self._become(FAILED)
             return
         self.step = step
-        self.book.put(self.path, self.texts[1])
-        self._at_swap = fingerprint.launches(self.host.programs()) if self.needs_trial else {}
-        if self.needs_trial:
-            self.host.boundary.trial(self._take_back)
-            self.host.boundary.on_success(self._keep)
+        try:
+            self.book.put(self.path, self.texts[1])
+            self._at_swap = fingerprint.launches(self.host.programs()) if self.needs_trial else {}
+            if self.needs_trial:
+                self.host.boundary.trial(self._take_back)
+                self.host.boundary.on_success(self._keep)
+        except Exception as error:  # a fault of ours after the swap: without its trial the new code must not stay
+            self._take_back(error)
+            return
         now = time.perf_counter()
         self.held_ms = (now - began) * 1e3
         self.ms = (now - self.started) * 1e3
