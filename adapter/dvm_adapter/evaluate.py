@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from .channel import Message
@@ -20,6 +21,8 @@ _HARMLESS = (
     ast.Expression, ast.Name, ast.Load, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.BinOp,
     ast.BoolOp, ast.Compare, ast.IfExp, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
 )
+# What a dot follows: a name, `%4`, an element or slice of one.
+_OWNER = re.compile(r"(?:%i?[0-9]+|[^\W\d]\w*)(?:\.\w+|\[[^\[\]]*\])*$")
 CLIPBOARD_ELEMENTS = 1000
 
 
@@ -109,6 +112,13 @@ async def completions(session: Session, arguments: Body) -> Body:
     if session.has_agent and not text[: len(text) - len(word)].endswith("."):
         names = {str(told.get("name")) for told in (await session.tensors.ask("tensors")).get("tensors") or []}
         targets = [{"label": name, "type": "variable"} for name in sorted(names) if name.isidentifier() and name.startswith(word)]
+    before = text[: len(text) - len(word)]
+    if session.has_agent and before.endswith(".") and (owner := _OWNER.search(before[:-1])):
+        told = await session.tensors.ask("members", expression=owner[0])
+        for key, kind in (("attributes", "property"), ("methods", "method")):
+            targets += [{"label": name, "type": kind} for name in told.get(key) or [] if name.startswith(word)]
+        if targets:
+            return {"targets": targets}
     python = await python_below(session, frame)
     if python is not None:
         below = await session.python.ask("completions", {**arguments, "frameId": python["id"]})

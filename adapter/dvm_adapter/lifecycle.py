@@ -158,5 +158,8 @@ async def disconnect(session: Session, arguments: Body) -> Body:
 @request("cancel", needs=Needs.NOTHING, supportsCancelRequest=True)
 async def cancel(session: Session, arguments: Body) -> Body:
     """The request named is answered `cancelled` if it is still being served; work already done in the program is not undone."""
-    session.cancel(arguments.get("requestId"))
+    number, progress = arguments.get("requestId"), str(arguments.get("progressId") or "")
+    if number is None and progress.startswith("dvm-") and progress[4:].isdecimal():
+        number = int(progress[4:])
+    session.cancel(number)
     return {}

@@ -20,6 +20,7 @@ from .events import PythonEvents, TensorEvents
 from .log import Log
 from .output import Output
 from .processes import Debuggee
+from .progress import Progress
 from .references import FIRST_LISTING, References
 from .registry import Declared, Needs, requests
 from .reload import Reloads
@@ -198,7 +199,8 @@ class Session:
                 body: Message | None = await self.python.ask(command, checked(command, arguments))
             else:
                 self._check_state(declared)
-                body = await declared.handler(self, checked(command, arguments))
+                with Progress(self, command, message.get("seq", -1)):
+                    body = await declared.handler(self, checked(command, arguments))
             self.client.respond(message, body)
         except RequestError as error:
             self.client.fail(message, self._explain(error), show=error.show)

@@ -39,7 +39,7 @@ FUNCTIONS.update({
 _PREFIXES = frozenset(("np", "numpy", "dvm", "ops", "mint", "ms", "mindspore", "torch", "F", "math"))
 METHODS = frozenset("""all any argmax argmin argsort astype clip cumsum diagonal dot flatten item max mean min nonzero prod ravel reshape
     round squeeze std sum swapaxes tolist transpose var""".split())
-_AS_METHODS: dict[str, Callable[..., Any]] = {  # what frameworks' tensors have and NumPy's arrays have not, or spell otherwise
+AS_METHODS: dict[str, Callable[..., Any]] = {  # what frameworks' tensors have and NumPy's arrays have not, or spell otherwise
     "abs": np.abs, "exp": np.exp, "isinf": np.isinf, "isnan": np.isnan, "log": np.log, "norm": np.linalg.norm, "sqrt": np.sqrt,
     "asnumpy": lambda a: a, "cpu": lambda a: a, "detach": lambda a: a, "numpy": lambda a: a,
     "dim": lambda a: a.ndim, "numel": lambda a: a.size, "size": lambda a: a.shape, "t": lambda a: a.T,
@@ -186,11 +186,11 @@ class _Evaluator:
         if isinstance(owner, (np.ndarray, np.generic)):
             if name in METHODS and hasattr(owner, name):
                 return getattr(owner, name)
-            if name in _AS_METHODS:
-                return lambda *a, **k: _AS_METHODS[name](owner, *a, **k)
+            if name in AS_METHODS:
+                return lambda *a, **k: AS_METHODS[name](owner, *a, **k)
         elif type(owner) in (str, dict) and name in _TEXT_METHODS:
             return getattr(owner, name)
-        raise Refused(f"`.{name}()` is not called at a tensor line; allowed: {', '.join(sorted({*METHODS, *_AS_METHODS}))}")
+        raise Refused(f"`.{name}()` is not called at a tensor line; allowed: {', '.join(sorted({*METHODS, *AS_METHODS}))}")
 
 
 class _Elementwise(_Evaluator):

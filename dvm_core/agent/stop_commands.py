@@ -4,9 +4,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from . import naming
 from .commands import Answer, Arguments, CommandError, Reply, command, need
-from .evaluate import Refused, evaluate
+from .evaluate import AS_METHODS, ATTRIBUTES, METHODS, Refused, evaluate
 from .lookup import Names
 from .stepping import TARGETS
 
@@ -63,6 +65,19 @@ def filters(session: Session, arguments: Arguments) -> Answer:
     if not all(isinstance(text, str) for text in conditions.values()):
         raise CommandError("conditions: a filter's condition is a text")
     return session.set_filters(conditions)
+
+
+@command("members")
+def members(session: Session, arguments: Arguments) -> Answer:
+    """What may follow the dot after an expression that is a tensor; nothing for anything else."""
+    names = Names(session.stops.require().view, session)
+    text = need(arguments, "expression", str).strip()
+    try:
+        value = evaluate(naming.spelled(text), names)
+    except Refused:
+        return {"methods": [], "attributes": []}
+    tensor = isinstance(value, (np.ndarray, np.generic))
+    return {"methods": sorted({*METHODS, *AS_METHODS}) if tensor else [], "attributes": sorted(ATTRIBUTES) if tensor else []}
 
 
 @command("evaluate")

@@ -81,3 +81,33 @@ def test_compiled_programs_are_modules_with_columns(session, program):
     session.set_breakpoints(str(program), [])
     session.go_on()
     session.run_out()
+
+
+def test_methods_of_tensors_are_completed(session, program):
+    line = line_of(program, "s = h + scale")
+    session.start(program, args=["1", "0"], at=lambda client: client.set_breakpoints(str(program), [line]))
+    session.stopped()
+    frame = session.stack(1)[0]["id"]
+
+    def labels(text):
+        return [t["label"] for t in session.request("completions", frameId=frame, text=text, column=len(text) + 1)["targets"]]
+
+    assert labels("h.me") == ["mean"] and labels("2 * h[0, :].ma") == ["max"] and labels("%1.sh") == ["shape"]
+    assert "h" in labels("h")
+    session.go_on()
+    session.run_out()
+
+
+def test_what_takes_long_is_told_and_may_be_cancelled_by_its_progress(session):
+    session.start("fake_debuggee.py", args=["1"], at=lambda client: client.set_breakpoints(
+        str(PROGRAMS / "fake_debuggee.py"), [line_of(PROGRAMS / "fake_debuggee.py", "h = x * 2")]))
+    session.stopped()
+    waiting = session.begin("evaluate", expression="slow", frameId=session.stack(1)[0]["id"], context="watch")
+    told = session.event("progressStart")["body"]
+    assert (told["title"], told["cancellable"]) == ("Evaluating", True)
+    session.request("cancel", progressId=told["progressId"])
+    assert waiting.get(timeout=20)["message"] == "cancelled"
+    assert session.event("progressEnd")["body"] == {"progressId": told["progressId"]}
+    session.set_breakpoints(str(PROGRAMS / "fake_debuggee.py"), [])
+    session.go_on()
+    session.run_out()

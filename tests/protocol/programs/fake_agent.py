@@ -118,6 +118,8 @@ class FakeAgent:
             return self.tensor(expression, computed=expression == "x", ref=1)
         if expression == "n":
             return {**self.tensor("n", ref=3), "dtype": "int32"}
+        if expression == "slow":
+            time.sleep(2)
         if expression == "n.sum()":
             return {"result": "-255"}
         if expression == "leave":
