@@ -124,7 +124,6 @@ struct StripCode {
   };
   struct Stream {
     uint32_t word;
-    uint8_t item;
     bool in, out;
   };
   void (*loop)(const StripArgs&) = nullptr;

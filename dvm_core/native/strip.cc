@@ -87,13 +87,13 @@ bool place_values(TileOp* first, TileOp* end, const std::vector<int32_t>& uses, 
 template <class Word>
 StripCode steps_of(const TileOp* first, const TileOp* end, Word&& word) {
   StripCode code;
-  const auto stream = [&](uint32_t w, DType t, bool written) {
+  const auto stream = [&](uint32_t w, bool written) {
     for (size_t s = 0; s < code.streams.size(); ++s)
       if (code.streams[s].word == w) {
         code.streams[s].out = code.streams[s].out || written;
         return static_cast<int8_t>(s);
       }
-    code.streams.push_back({w, static_cast<uint8_t>(item_size(t)), !written, written});
+    code.streams.push_back({w, !written, written});
     return static_cast<int8_t>(code.streams.size() - 1);
   };
   const auto operand = [&](int32_t reg, int8_t at, DType t, bool one, bool of_row, Lane* lane) {
@@ -103,7 +103,7 @@ StripCode steps_of(const TileOp* first, const TileOp* end, Word&& word) {
     if (at != TileOp::kPlace) return o;
     o.word = word(reg);
     o.moves = one ? (of_row ? item_size(t) : 0) : -1;
-    if (!one) o.stream = stream(o.word, t, false);
+    if (!one) o.stream = stream(o.word, false);
     return o;
   };
   const auto push = [&](const TileOp& op, Op id, DType t, StripCode::Step s) {
@@ -111,7 +111,7 @@ StripCode steps_of(const TileOp* first, const TileOp* end, Word&& word) {
     s.kind.dtype = t;
     s.kind.store = op.to != TileOp::kLast;
     if (s.kind.store && op.to > TileOp::kLast) s.out.side = static_cast<int8_t>(op.to - 1);
-    else if (s.kind.store) s.out = {word(op.dst), -1, stream(word(op.dst), t, true), -1};
+    else if (s.kind.store) s.out = {word(op.dst), -1, stream(word(op.dst), true), -1};
     code.steps.push_back(s);
   };
   for (const TileOp* op = first; op != end; ++op) {
@@ -285,7 +285,7 @@ void do_strip(Core& c, const uint64_t* w) {
   }
   if (code.loop) return code.loop({steps, nullptr, count, nullptr, 0, c.rows, c.cols});
   int n = 0;
-  for (const StripCode::Stream& s : code.streams) streams[n++] = {c.pointer(s.word), s.item, s.in, s.out};
+  for (const StripCode::Stream& s : code.streams) streams[n++] = {static_cast<float*>(c.pointer(s.word)), s.in, s.out};
   strip_kernels().strip({steps, uses, count, streams, n, c.rows, c.cols});
 }
 

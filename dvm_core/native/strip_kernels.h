@@ -13,7 +13,7 @@ inline constexpr int kLongestStrip = 48, kMostStreams = 16, kMostSides = 4;
 inline constexpr int64_t kStripMost = 128;  // elements of a block, at most
 struct StripKind {
   Op op;
-  DType dtype;  // float32
+  DType dtype;  // of its operands: float32; in loops over rows also bfloat16
   Lane left, right;
   bool store;
 };
@@ -27,8 +27,7 @@ struct StripStep {
 };
 // Memory that steps read or write element by element; in: it is read before it is written. For each step, which of them it has (-1: none).
 struct StripStream {
-  void* data;
-  int item;
+  float* data;
   bool in, out;
 };
 struct StripUses {
