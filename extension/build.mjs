@@ -22,8 +22,8 @@ const bundles = [
     platform: 'browser',
     format: 'iife',
     target: 'es2022',
-    entryPoints: ['extension/webview/tensor.ts'],
-    outfile: 'extension/dist/tensor.js',
+    entryPoints: ['tensor.ts', 'memory.ts', 'memory.css'].map((name) => `extension/webview/${name}`),
+    outdir: 'extension/dist',
   },
 ];
 if (has('--tests')) {

@@ -1,9 +1,11 @@
 """The memory view's data: which buffers lived when, and where the peak was."""
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, memory_plan
+from ..dtypes import BY_CODE
 from . import naming
 from .commands import Answer, Arguments, CommandError, command, need
 from .places import place
@@ -26,9 +28,26 @@ def memory(session: Session, arguments: Arguments) -> Answer:
     if steps is not None:
         events = _alive_in(events, *steps)
     stats = _core.stats()
-    return {"buffers": [_buffer(event) for event in events], "peak": peak(events), "step": session.step(),
-            "copies": stats.get("copies", 0), "copiesAvoided": stats.get("copies_avoided", 0),
+    made = {number: _instructions(number) for number in {event["program"] for event in events}}
+    buffers = [_buffer(event) | _type(event, made[event["program"]]) for event in events]
+    return {"buffers": buffers, "peak": peak(events), "step": session.step(), "copies": stats.get("copies", 0),
+            "copiesAvoided": stats.get("copies_avoided", 0),
             "bytesLive": stats.get("bytes_live", 0), "bytesPeak": stats.get("bytes_peak", 0)}
+
+
+@command("memoryFlow")
+def memory_flow(session: Session, arguments: Arguments) -> Answer:
+    """Instructions of a program that made the operands of one of them, and those that read its result."""
+    number, index = need(arguments, "program", int), need(arguments, "instruction", int)
+    try:
+        program = _core.program(number)
+    except _core.Error:
+        raise CommandError(f"there is no program {number}") from None
+    instructions, inputs = program.instructions, len(program.input_shapes)
+    if not 0 <= index < len(instructions):
+        raise CommandError(f"program {number} has no instruction {index}")
+    return {"op": instructions[index].name, "operands": [o - inputs for o in dict.fromkeys(instructions[index].operands) if o >= inputs],
+            "readers": [i.index for i in instructions if index + inputs in i.operands]}
 
 
 def _plan(number: int) -> Answer:
@@ -60,6 +79,22 @@ def _buffer(event: dict[str, Any]) -> Answer:
     if where.path:
         told["place"] = where.message()
     return told
+
+
+def _instructions(number: int) -> list[Any]:
+    try:
+        return _core.program(number).instructions if number > 0 else []
+    except _core.Error:  # forgotten
+        return []
+
+
+def _type(event: dict[str, Any], made: list[Any]) -> Answer:
+    """dtype and shape, where the last launch's are those of a buffer of that size."""
+    index = event["instruction"]
+    if not 0 <= index < len(made):
+        return {}
+    dtype, shape = BY_CODE[made[index].dtype], list(made[index].shape)
+    return {"dtype": dtype.short, "shape": shape} if math.prod(shape) * dtype.itemsize == event["bytes"] else {}
 
 
 def _name(program: int, instruction: int) -> str:

@@ -55,7 +55,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     new HotReload(sessions, status),
     new Programs(sessions),
     new ProgramLenses(sessions),
-    new MemoryView(sessions),
+    new MemoryView(context.extensionUri, sessions),
     new TensorViews(context.extensionUri, sessions, model),
     sessions.onEvent((e) => {
       if (e.name === 'dvm/notice') tell(e.body as Notice);

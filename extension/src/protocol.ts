@@ -106,25 +106,55 @@ export interface ProgramText {
   lineMap?: { line: number; file?: string; sourceLine?: number; instruction?: number; area?: number; backward?: boolean }[];
 }
 
-export interface MemoryAnswer {
-  html?: string;
-  buffers?: MemoryBuffer[];
-  peak?: { bytes: number; at?: number; place?: Place | string };
-  copies?: number;
-  copiesAvoided?: number;
-  step?: number;
-}
-
-export interface MemoryBuffer {
+/** A buffer as the Memory View has it. */
+export interface MemoryBlock {
   id: number;
-  name?: string;
-  cls?: string;
-  class?: string;
+  name: string;
+  class: string;
   bytes: number;
   born: number;
-  /** null or -1 while it lives. */
+  /** null while it lives. */
   freed: number | null;
-  address?: number;
+  address: string;
+  /** Where it lies on the axis of used addresses, in bytes. */
+  low: number;
+  reuses: number;
+  step: number;
+  type: string;
+  place?: Place;
+  program?: number;
+  instruction?: number;
+  inPlaceOf?: number;
+}
+
+/** Answer of dvm/memoryView. Times are counts of instructions run. */
+export interface MemoryViewAnswer {
+  whole: [number, number];
+  range: [number, number];
+  steps: { step: number; from: number; to: number; peak: number }[];
+  times: number[];
+  classes: string[];
+  /** By class, as `times`. */
+  bytes: number[][];
+  peak: { at: number; bytes: number; contributors: MemoryBlock[]; others: number; otherBytes: number };
+  height: number;
+  /** The largest of the stretch, at most 2,000. */
+  buffers: MemoryBlock[];
+  /** All of the stretch. */
+  count: number;
+  step: number;
+  copies: number;
+  copiesAvoided: number;
+  bytesLive: number;
+  bytesPeak: number;
+  selected?: MemoryBlock & {
+    op: string;
+    before: MemoryBlock | null;
+    after: MemoryBlock | null;
+    operands: MemoryBlock[];
+    readers: MemoryBlock[];
+    reads: number;
+  };
 }
 
 export interface Notice {

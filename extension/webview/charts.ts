@@ -1,7 +1,6 @@
 // The three pictures of a tensor page, on canvases, in the theme's colours.
 import type { Plane } from '../src/views/planes';
-
-const colour = (name: string): string => getComputedStyle(document.body).getPropertyValue(`--vscode-${name}`).trim() || '#888';
+import { colour } from './look';
 
 function clean(element: HTMLElement): { g: CanvasRenderingContext2D; width: number; height: number } | undefined {
   const canvas = element as HTMLCanvasElement;

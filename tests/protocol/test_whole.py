@@ -227,3 +227,21 @@ def test_attach_brings_the_tensor_engine_and_detach_leaves_the_loop_running(adap
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_the_memory_view_zooms_and_follows_a_buffer(session, program):
+    session.start(program, args=["1000", "0.01"])
+    wait_for(lambda: len(steps_printed(session)) > 2)
+    session.request("dvm/memory")
+    before = len(steps_printed(session))
+    wait_for(lambda: len(steps_printed(session)) > before + 5)
+    whole = session.request("dvm/memoryView", fresh=True)
+    assert whole["buffers"] and whole["peak"]["bytes"] == max(map(sum, zip(*whole["bytes"], strict=True)))
+    start, end = whole["whole"]
+    part = session.request("dvm/memoryView", **{"from": (start + end) // 2})
+    assert part["range"] == [(start + end) // 2, end] and part["count"] <= whole["count"]
+    made = [b for b in whole["buffers"] if b.get("instruction", -1) > 0 and b["freed"]]
+    told = [session.request("dvm/memoryView", select=b["id"])["selected"] for b in made[:8]]
+    assert all(t["op"] for t in told) and any(t["before"] or t["after"] for t in told)
+    assert "must be a count of instructions" in session.refusal("dvm/memoryView", **{"from": "x"})
+    assert "no buffer 99999999" in session.refusal("dvm/memoryView", select=99999999)

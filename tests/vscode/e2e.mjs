@@ -54,6 +54,18 @@ const painted = (page) =>
       .data.some((v) => v);
   });
 
+/** Whether the page's chart has anything on it besides its ground. */
+const drawn = (page) =>
+  page.evaluate(() => {
+    const colours = new Set();
+    for (const canvas of document.querySelectorAll('#chart canvas')) {
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      for (let i = 0; i < data.length; i += 4)
+        if (data[i + 3] > 200) colours.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+    }
+    return colours.size > 3;
+  });
+
 try {
   await station('breakpoint in the gutter', async () => {
     await wb.openFile(MODEL);
@@ -126,9 +138,31 @@ try {
   await station('memory view', async () => {
     await wb.command('DVM: Open Memory View');
     const page = await wb.webview('Memory View');
-    await page.locator('h1').waitFor();
+    await page.locator('#facts:has-text("peak")').waitFor();
+    await page.locator('#table .tabulator-row').first().waitFor();
+    assert.ok(await drawn(page), 'the chart is empty');
   });
-  await wb.command('View: Close Editor');
+
+  await station('memory view by address, a buffer followed to its line', async () => {
+    const page = await wb.webview('Memory View');
+    await page.locator('#mode').click();
+    await page.locator('#mode >> text="by address" >> visible=true').click();
+    // Without the mouse: the first row that has a line.
+    const row = page.locator('#table .tabulator-row', { hasText: `${MODEL}:` }).first();
+    await row.focus();
+    await wb.page.keyboard.press('Enter');
+    await page.locator('#selected a', { hasText: `${MODEL}:` }).waitFor();
+    assert.ok(await drawn(page), 'the chart is empty');
+  });
+  await station('the line that made the buffer', async () => {
+    const page = await wb.webview('Memory View');
+    const place = page.locator('#selected a', { hasText: `${MODEL}:` }).first();
+    const target = Number((await place.innerText()).split(':').at(-1));
+    await place.click();
+    await until('the line', async () => (await wb.statusBar()).some((s) => s.includes(`Ln ${target},`)));
+    await wb.command('View: Close Editor');
+  });
+  await wb.command('View: Close All Editors');
 
   await station('program listing', async () => {
     await wb.command('DVM: Show Programs...');
@@ -142,6 +176,7 @@ try {
 
   await station('running again', async () => {
     await wb.openFile(MODEL);
+    await wb.gotoLine(line);
     await wb.toggleBreakpoint(MODEL, line);
     await wb.command('Debug: Continue');
     const first = Number((await statusItem(/· step [\d,]+/)).replace(/.*step |,/g, ''));

@@ -14,6 +14,8 @@ import sys
 import threading
 import time
 
+from dvm_adapter.memory_view import Log, view
+
 SHAPES = {"h": [4, 3], "scores": [2, 4, 3], "loss": []}
 PYTHON_FRAMES, LABEL = ("train_step", "<module>"), "── Python ──"
 INSTRUCTIONS = ["LOAD x", "MATMUL x, w", "ADD %2, b", "MAXIMUM %3, 0", "REDUCE_SUM %4"]
@@ -291,11 +293,14 @@ class Adapter:
         lines = [{"line": i + 2, "file": self.path, "sourceLine": 7 + i, "instruction": i, "area": 0} for i in range(len(INSTRUCTIONS))]
         return {"text": f"program {arguments['id']} level {arguments['level']}\n{text}\n", "lineMap": lines}
 
-    def on_dvm_memory(self, _):
+    def on_dvm_memoryView(self, arguments):
         buffers = [
-            {"id": i, "name": f"%{i}", "cls": "activation", "bytes": 1 << (10 + i % 4), "born": i, "freed": i + 5} for i in range(20)
+            {"id": i, "name": f"%{i}", "class": "activation", "bytes": 1 << (10 + i % 4), "born": i, "freed": i + 5, "address": 4096 * i}
+            for i in range(20)
         ]
-        return {"buffers": buffers, "peak": {"bytes": 15 << 10, "at": 9}, "copies": 1, "copiesAvoided": 7, "step": self.step}
+        log = Log.of({"buffers": buffers, "copies": 1, "copiesAvoided": 7, "step": self.step})
+        first, last = arguments.get("from") or 0, arguments.get("to") or 25
+        return view(log, int(first), int(last))
 
     def on_dvm_reload(self, arguments):
         with open(arguments["path"], encoding="utf-8") as source:

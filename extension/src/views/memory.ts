@@ -1,42 +1,92 @@
-// The Memory View: a page the adapter draws; where it cannot, a plain chart of the buffers it reports.
+// The Memory View's panel: hands the page what the adapter tells, and does what only an editor can (go to a line, save a file).
 import { randomBytes } from 'node:crypto';
 import * as vscode from 'vscode';
-import { guarded } from '../log';
-import type { MemoryAnswer, MemoryBuffer } from '../protocol';
+import { guarded, messageOf } from '../log';
+import type { MemoryViewAnswer } from '../protocol';
 import type { Sessions } from '../sessions';
-import { bytes, count } from '../text';
+import { goTo } from '../watch/commands';
+
+/** From the page. */
+export type FromMemoryPage =
+  | { type: 'view'; from?: number; to?: number; select?: number; fresh?: boolean; tag: number }
+  | { type: 'goto'; path: string; line: number }
+  | { type: 'program'; program: number }
+  | { type: 'save'; format: 'png' | 'svg'; data: string }
+  | { type: 'export'; format: 'torch-snapshot' | 'perfetto' };
+
+/** To the page. `tag`: of the request it answers. */
+export type ToMemoryPage =
+  | { type: 'view'; answer: MemoryViewAnswer; tag: number }
+  | { type: 'error'; text: string; tag: number }
+  | { type: 'stale' };
+
+const SUFFIX = { png: 'png', svg: 'svg', 'torch-snapshot': 'pickle', perfetto: 'json' } as const;
 
 export class MemoryView implements vscode.Disposable {
   private panel: vscode.WebviewPanel | undefined;
   private readonly disposables: vscode.Disposable[];
 
-  constructor(private readonly sessions: Sessions) {
+  constructor(
+    private readonly extension: vscode.Uri,
+    private readonly sessions: Sessions,
+  ) {
     this.disposables = [
       vscode.commands.registerCommand('dvm.memory', () => guarded('memory view', () => this.open())),
-      vscode.window.onDidChangeActiveColorTheme(() => {
-        if (this.panel && sessions.current()) void guarded('memory view', () => this.draw());
-      }),
       sessions.onRunState((session) => {
-        if (this.panel?.visible && sessions.isStopped(session)) void guarded('memory view', () => this.draw());
+        if (sessions.isStopped(session)) void this.panel?.webview.postMessage({ type: 'stale' } satisfies ToMemoryPage);
       }),
     ];
   }
 
   private async open(): Promise<void> {
-    if (!this.panel) {
-      const options = { enableScripts: true, retainContextWhenHidden: false, enableFindWidget: false };
-      this.panel = vscode.window.createWebviewPanel('dvm.memory', 'Memory View', vscode.ViewColumn.Active, options);
-      this.panel.onDidDispose(() => (this.panel = undefined));
-    }
-    this.panel.reveal();
-    await this.draw();
+    await this.sessions.request('dvm/status'); // says what to do where there is no session
+    if (this.panel) return this.panel.reveal();
+    const media = vscode.Uri.joinPath(this.extension, 'extension', 'dist');
+    this.panel = vscode.window.createWebviewPanel('dvm.memory', 'Memory View', vscode.ViewColumn.Active, {
+      enableScripts: true,
+      localResourceRoots: [media],
+    });
+    this.panel.onDidDispose(() => (this.panel = undefined));
+    this.panel.webview.onDidReceiveMessage((message: FromMemoryPage) => this.answer(message));
+    this.panel.webview.html = page(this.panel.webview, media);
   }
 
-  private async draw(): Promise<void> {
-    const answer = await this.sessions.request<MemoryAnswer>('dvm/memory', { html: true });
-    const kind = vscode.window.activeColorTheme.kind;
-    const dark = kind === vscode.ColorThemeKind.Dark || kind === vscode.ColorThemeKind.HighContrast;
-    if (this.panel) this.panel.webview.html = answer.html ? fitted(answer.html, dark) : plainPage(answer);
+  private async answer(message: FromMemoryPage): Promise<void> {
+    switch (message.type) {
+      case 'view':
+        return this.view(message);
+      case 'goto':
+        return void (await guarded('go to the line', () => goTo(message.path, message.line)));
+      case 'program':
+        return void (await vscode.commands.executeCommand(
+          'dvm.program.open',
+          message.program,
+          `program ${message.program}`,
+          'tensor',
+        ));
+      case 'save':
+        return void (await guarded(`save ${message.format}`, () => save(message.format, message.data)));
+      case 'export':
+        return void (await guarded(`export ${message.format}`, () => this.export(message.format)));
+    }
+  }
+
+  private async view({ tag, from, to, select, fresh }: FromMemoryPage & { type: 'view' }): Promise<void> {
+    const reply = (told: ToMemoryPage): void => void this.panel?.webview.postMessage(told);
+    try {
+      reply({
+        type: 'view',
+        answer: await this.sessions.request<MemoryViewAnswer>('dvm/memoryView', { from, to, select, fresh }),
+        tag,
+      });
+    } catch (error) {
+      reply({ type: 'error', text: messageOf(error), tag });
+    }
+  }
+
+  private async export(format: 'torch-snapshot' | 'perfetto'): Promise<void> {
+    const target = await askWhere(format);
+    if (target) await this.sessions.request('dvm/export', { format, path: target.fsPath });
   }
 
   dispose(): void {
@@ -45,74 +95,47 @@ export class MemoryView implements vscode.Disposable {
   }
 }
 
-/** The adapter's page for a browser, made to fit the editor: its theme instead of the system's, and only that page's own script may run. */
-export function fitted(page: string, dark: boolean): string {
-  const nonce = randomBytes(16).toString('base64');
-  const policy = `default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'nonce-${nonce}'`;
-  const colours = `:root{--ground:var(--vscode-editor-background);--ink:var(--vscode-foreground);--soft:var(--vscode-descriptionForeground)}`;
-  return page
-    .replace(/@media\s*\(prefers-color-scheme:\s*dark\)/g, dark ? '@media all' : '@media not all')
-    .replace(/<script>/g, `<script nonce="${nonce}">`)
-    .replace('<head>', `<head><meta http-equiv="Content-Security-Policy" content="${policy}">`)
-    .replace('</head>', `<style>${colours}body{font-family:var(--vscode-font-family)}</style></head>`);
-}
-
-/** Live bytes over time, stacked by class, as one SVG; colours are the theme's chart colours. */
-export function plainPage(answer: MemoryAnswer): string {
-  const buffers = answer.buffers ?? [];
-  const classes = [...new Set(buffers.map(classOf))];
-  const end = Math.max(1, ...buffers.map((b) => Math.max(b.born, b.freed ?? 0))) + 1;
-  const columns = 240;
-  const live = classes.map((name) =>
-    levels(
-      buffers.filter((b) => classOf(b) === name),
-      end,
-      columns,
-    ),
-  );
-  const top = Math.max(1, ...Array.from({ length: columns }, (_, i) => live.reduce((sum, l) => sum + (l[i] ?? 0), 0)));
-  const below = new Float64Array(columns);
-  const areas = classes.map((name, k) => {
-    const rows = Array.from({ length: columns }, (_, i) => {
-      const low = below[i] ?? 0;
-      const high = low + (live[k]?.[i] ?? 0);
-      below[i] = high;
-      return { x: (i / (columns - 1)) * 1000, low: 300 - (low / top) * 290, high: 300 - (high / top) * 290 };
-    });
-    const line = [
-      ...rows.map((r) => `${r.x.toFixed(1)},${r.high.toFixed(1)}`),
-      ...rows.reverse().map((r) => `${r.x.toFixed(1)},${r.low.toFixed(1)}`),
-    ];
-    return `<polygon class="c${k % 6}" points="${line.join(' ')}"><title>${html(name)}</title></polygon>`;
+function askWhere(format: keyof typeof SUFFIX): Thenable<vscode.Uri | undefined> {
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+  const name = `memory.${SUFFIX[format]}`;
+  return vscode.window.showSaveDialog({
+    title: `Save the memory timeline (${format})`,
+    ...(folder ? { defaultUri: vscode.Uri.joinPath(folder, name) } : {}),
   });
-  const legend = classes.map((name, k) => `<span><i class="c${k % 6}"></i>${html(name)}</span>`);
-  const colours = ['blue', 'green', 'orange', 'purple', 'yellow', 'red'].map(
-    (c, k) => `.c${k}{fill:var(--vscode-charts-${c});background:var(--vscode-charts-${c})}`,
-  );
+}
+
+async function save(format: 'png' | 'svg', data: string): Promise<void> {
+  const target = await askWhere(format);
+  if (target) await vscode.workspace.fs.writeFile(target, Buffer.from(data, format === 'png' ? 'base64' : 'utf8'));
+}
+
+function page(webview: vscode.Webview, media: vscode.Uri): string {
+  const nonce = randomBytes(16).toString('base64');
+  const uri = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(media, name)).toString();
+  const policy = [
+    "default-src 'none'",
+    'img-src data:',
+    `style-src ${webview.cspSource} 'unsafe-inline'`,
+    `font-src ${webview.cspSource}`,
+    `script-src 'nonce-${nonce}'`,
+  ].join('; ');
   return `<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Memory View</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>body{font:var(--vscode-font-size) var(--vscode-font-family);color:var(--vscode-foreground)}
-svg{width:100%;height:300px}span{margin-right:1.5em}i{display:inline-block;width:.8em;height:.8em;margin-right:.4em}${colours.join('')}</style></head>
-<body><p>step ${count(answer.step ?? 0)} · peak ${bytes(answer.peak?.bytes ?? top)} · ${count(buffers.length)} buffers ·
-${count(answer.copies ?? 0)} copies, ${count(answer.copiesAvoided ?? 0)} avoided</p>
-<svg viewBox="0 0 1000 300" preserveAspectRatio="none" role="img" aria-label="Live bytes over time">${areas.join('')}</svg><p>${legend.join('')}</p></body></html>`;
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<link rel="stylesheet" href="${uri('memory.css')}"></head>
+<body><main>
+<header id="facts" role="status" aria-live="polite"></header>
+<div id="tools" role="toolbar" aria-label="Memory view">
+<vscode-single-select id="step" aria-label="Step"></vscode-single-select>
+<vscode-single-select id="mode" aria-label="What lies on the vertical axis">
+<vscode-option value="time">by bytes alive</vscode-option><vscode-option value="address">by address</vscode-option></vscode-single-select>
+<vscode-single-select id="compare" aria-label="Step to compare with"></vscode-single-select>
+<vscode-button id="whole" secondary>Whole log</vscode-button><vscode-button id="peak" secondary>Go to peak</vscode-button>
+<vscode-button id="fresh" secondary>Refresh</vscode-button><span class="gap"></span>
+<vscode-button data-save="png" secondary>PNG</vscode-button><vscode-button data-save="svg" secondary>SVG</vscode-button>
+<vscode-button data-export="torch-snapshot" secondary>PyTorch</vscode-button>
+<vscode-button data-export="perfetto" secondary>Perfetto</vscode-button></div>
+<div id="chart" role="img"></div>
+<section id="below"><section id="tables" aria-label="Buffers"><h2 id="which"></h2><div id="table"></div></section>
+<section id="selected" aria-live="polite" aria-label="Selected buffer"></section></section>
+</main><script nonce="${nonce}" src="${uri('memory.js')}"></script></body></html>`;
 }
-
-const classOf = (b: MemoryBuffer): string => b.cls ?? b.class ?? 'activation';
-
-/** Live bytes of some buffers at evenly spaced moments. */
-function levels(buffers: readonly MemoryBuffer[], end: number, columns: number): Float64Array {
-  const change = new Float64Array(columns + 1);
-  const column = (t: number): number => Math.min(columns, Math.max(0, Math.round((t / end) * (columns - 1))));
-  for (const b of buffers) {
-    const born = column(b.born);
-    const freed = b.freed === null || b.freed < 0 ? columns : Math.max(born + 1, column(b.freed));
-    change[born] = (change[born] ?? 0) + b.bytes;
-    change[freed] = (change[freed] ?? 0) - b.bytes;
-  }
-  let sum = 0;
-  return change.map((d) => (sum += d)).subarray(0, columns);
-}
-
-const html = (s: string): string =>
-  s.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c] ?? c);

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import * as vscode from 'vscode';
-import { fitted, plainPage } from '../../../extension/src/views/memory';
 import type { Tests } from './groups';
 import { stoppedAt, trainFile, until } from './session';
 
@@ -28,21 +27,6 @@ export const views: Tests = {
     await vscode.commands.executeCommand('dvm.memory');
     await vscode.commands.executeCommand('dvm.memory');
     assert.equal(tabs().filter((t) => t === 'Memory View').length, 1);
-  },
-
-  'a memory page without buffers is still a page; names cannot inject markup': async () => {
-    assert.match(plainPage({}), /<svg[^>]*>.*<\/svg>/);
-    const evil = { id: 1, cls: '<script>', bytes: 8, born: 0, freed: -1 };
-    assert.ok(!plainPage({ buffers: [evil] }).includes('<script>'));
-  },
-
-  'the adapter’s memory page gets the editor’s theme, and only its own script runs': async () => {
-    const page = '<html><head><style>@media(prefers-color-scheme:dark){a{}}</style></head><script>x()</script></html>';
-    assert.match(fitted(page, true), /@media all\{a\{\}\}/);
-    assert.match(fitted(page, false), /@media not all\{a\{\}\}/);
-    const nonce = /script-src 'nonce-([^']+)'/.exec(fitted(page, true).split('<script')[0] ?? '')?.[1];
-    assert.ok(nonce);
-    assert.match(fitted(page, true), /<script nonce="[^"]+">x\(\)/);
   },
 
   'a variable opens in a tensor page of its own': async () => {

@@ -1,0 +1,350 @@
+// The Memory View's page: asks for the stretch that is looked at, draws it, and tells about the buffer that is chosen.
+import '@vscode-elements/elements/dist/vscode-button/index.js';
+import '@vscode-elements/elements/dist/vscode-option/index.js';
+import '@vscode-elements/elements/dist/vscode-single-select/index.js';
+import {
+  FormatModule,
+  InteractionModule,
+  KeybindingsModule,
+  SelectRowModule,
+  SortModule,
+  Tabulator,
+  type CellComponent,
+  type RowComponent,
+} from 'tabulator-tables';
+import type { MemoryBlock, MemoryViewAnswer } from '../src/protocol';
+import { bytes, count } from '../src/text';
+import type { FromMemoryPage, ToMemoryPage } from '../src/views/memory';
+import { classColour, onTheme } from './look';
+import { echarts, option, picture, totals, type Drawn, type Mode } from './memory_chart';
+
+declare function acquireVsCodeApi(): { postMessage(message: FromMemoryPage): void };
+const api = acquireVsCodeApi();
+const byId = <T extends HTMLElement = HTMLElement>(id: string): T => document.getElementById(id) as T;
+const select = (id: string): HTMLElement & { value: string } => byId(id);
+
+let view: MemoryViewAnswer | undefined;
+let whole: MemoryViewAnswer | undefined;
+let mode: Mode = 'time';
+let chosen: number | undefined;
+let other: Drawn['other'];
+let newest = 0;
+const waiting = new Map<number, 'view' | 'compare'>();
+
+const chart = echarts.init(byId('chart'));
+const basename = (path: string): string => path.split(/[\\/]/).at(-1) ?? path;
+
+// ---- asking ------------------------------------------------------------------------------------------------------------------
+function ask(range: Partial<{ from: number; to: number; fresh: boolean }>, what: 'view' | 'compare' = 'view'): void {
+  waiting.set(++newest, what);
+  api.postMessage({
+    type: 'view',
+    ...range,
+    ...(chosen !== undefined && what === 'view' ? { select: chosen } : {}),
+    tag: newest,
+  });
+}
+
+const again = (fresh = false): void => ask({ ...(view && !fresh ? { from: view.range[0], to: view.range[1] } : {}), fresh });
+
+window.addEventListener('message', ({ data }: MessageEvent<ToMemoryPage>) => {
+  if (data.type === 'stale') return refresh();
+  const what = waiting.get(data.tag);
+  waiting.delete(data.tag);
+  if (data.type === 'error') {
+    byId('facts').textContent = data.text;
+    return;
+  }
+  if (what === 'compare') return compared(data.answer);
+  if ([...waiting.values()].includes('view')) return; // a newer answer is on its way
+  const { answer } = data;
+  view = answer;
+  if (!whole || (answer.range[0] === answer.whole[0] && answer.range[1] === answer.whole[1])) whole = answer;
+  show();
+});
+
+function refresh(): void {
+  chosen = other = undefined;
+  view = whole = undefined;
+  again(true);
+}
+
+// ---- showing -----------------------------------------------------------------------------------------------------------------
+function show(): void {
+  if (!view || !whole) return;
+  facts(view);
+  steps(view);
+  draw();
+  tell(view.selected);
+  const range = view.range[0] === view.whole[0] && view.range[1] === view.whole[1] ? 'of the whole log' : 'of this stretch';
+  byId('which').textContent =
+    view.count > view.buffers.length
+      ? `The ${count(view.buffers.length)} largest ${range}, of ${count(view.count)} buffers`
+      : `${count(view.count)} buffers ${range}`;
+  fill(view.buffers);
+}
+
+function draw(): void {
+  if (!view || !whole) return;
+  chart.setOption(option({ view, whole, mode, other }), { notMerge: true });
+  byId('chart').setAttribute(
+    'aria-label',
+    `Memory over time: at most ${bytes(view.peak.bytes)}, ${count(view.count)} buffers. The table below has them.`,
+  );
+}
+
+function facts(now: MemoryViewAnswer): void {
+  const peak = now.peak.contributors[0];
+  const told: [string, string, (() => void) | undefined][] = [
+    ['step', count(now.step), undefined],
+    ['peak', bytes(now.peak.bytes), undefined],
+    ['largest then', peak ? `${peak.name}, ${bytes(peak.bytes)}` : '', peak && (() => choose(peak.id))],
+    ['alive now', bytes(now.bytesLive), undefined],
+    ['buffers', count(now.count), undefined],
+    ['copies', `${count(now.copies)}, ${count(now.copiesAvoided)} avoided`, undefined],
+  ];
+  byId('facts').replaceChildren(...told.filter(([, value]) => value).map(([name, value, go]) => fact(name, value, go)));
+}
+
+function fact(name: string, value: string, go?: () => void): HTMLElement {
+  const box = document.createElement('div');
+  const label = document.createElement('span');
+  label.textContent = `${name} `;
+  const strong = document.createElement('b');
+  strong.append(go ? link(value, go) : value);
+  box.append(label, strong);
+  return box;
+}
+
+function link(label: string, go: () => void): HTMLElement {
+  const a = document.createElement('a');
+  a.textContent = label;
+  a.href = '#';
+  a.addEventListener('click', (e) => {
+    e.preventDefault();
+    go();
+  });
+  return a;
+}
+
+// ---- steps -------------------------------------------------------------------------------------------------------------------
+let listed = '';
+function steps(now: MemoryViewAnswer): void {
+  const key = now.steps.map((s) => s.step).join();
+  if (key !== listed) {
+    listed = key;
+    const options = (first: string): string =>
+      `<vscode-option value="">${first}</vscode-option>` +
+      [...now.steps]
+        .reverse()
+        .map((s) => `<vscode-option value="${s.step}">step ${count(s.step)}, peak ${bytes(s.peak)}</vscode-option>`)
+        .join('');
+    select('step').innerHTML = options('all steps');
+    select('compare').innerHTML = options('compare with…');
+  }
+  const shown = now.steps.find((s) => s.from === now.range[0] && s.to === now.range[1]);
+  select('step').value = shown ? String(shown.step) : '';
+}
+
+function compared(answer: MemoryViewAnswer): void {
+  if (!view) return;
+  const step = answer.steps.find((s) => s.from === answer.range[0]);
+  const shift = view.range[0] - answer.range[0];
+  other = { name: `step ${count(step?.step ?? 0)}`, points: totals(answer).map(([t, n]) => [t + shift, n]) };
+  draw();
+}
+
+// ---- the table ---------------------------------------------------------------------------------------------------------------
+Tabulator.registerModule([FormatModule, InteractionModule, KeybindingsModule, SelectRowModule, SortModule]);
+const columns = [
+  { title: 'name', field: 'name', widthGrow: 2 },
+  { title: 'type', field: 'type', widthGrow: 2 },
+  { title: 'class', field: 'class', minWidth: 110, formatter: (cell: CellComponent) => classCell(String(cell.getValue())) },
+  {
+    title: 'bytes',
+    field: 'bytes',
+    hozAlign: 'right' as const,
+    formatter: (cell: CellComponent) => bytes(Number(cell.getValue())),
+  },
+  {
+    title: 'born',
+    field: 'born',
+    hozAlign: 'right' as const,
+    formatter: (cell: CellComponent) => count(Number(cell.getValue())),
+  },
+  {
+    title: 'freed',
+    field: 'freed',
+    hozAlign: 'right' as const,
+    formatter: (cell: CellComponent) => ended(cell.getValue() as number | null),
+  },
+  { title: 'made at', field: 'at', widthGrow: 2 },
+  { title: 'reuses', field: 'reuses', minWidth: 80, hozAlign: 'right' as const },
+];
+const ended = (freed: number | null): string => (freed === null ? 'lives' : count(freed));
+type Row = MemoryBlock & { at: string };
+const rowOf = (b: MemoryBlock): Row => ({ ...b, at: b.place ? `${basename(b.place.path)}:${b.place.line}` : '' });
+let built = false;
+let pending: MemoryBlock[] | undefined;
+const table = new Tabulator(byId('table'), {
+  height: '34vh',
+  layout: 'fitColumns',
+  columns,
+  index: 'id',
+  selectableRows: 1,
+  placeholder: 'No buffers were recorded yet: run some steps, then refresh.',
+  initialSort: [{ column: 'bytes', dir: 'desc' }],
+  rowFormatter: (row: RowComponent) => {
+    const element = row.getElement();
+    element.tabIndex = 0;
+    element.onkeydown = (e) => {
+      if (e.key === 'Enter' || e.key === ' ') {
+        e.preventDefault();
+        choose((row.getData() as Row).id);
+      }
+      const next = e.key === 'ArrowDown' ? row.getNextRow() : e.key === 'ArrowUp' ? row.getPrevRow() : undefined;
+      if (next) {
+        e.preventDefault();
+        next.getElement().focus();
+      }
+    };
+  },
+});
+table.on('tableBuilt', () => {
+  built = true;
+  if (pending) fill(pending);
+});
+table.on('rowClick', (_, row) => choose((row.getData() as Row).id));
+
+function fill(rows: MemoryBlock[]): void {
+  pending = rows;
+  if (!built) return;
+  void table.replaceData(rows.map(rowOf)).then(() => {
+    table.deselectRow();
+    if (chosen !== undefined && rows.some((r) => r.id === chosen)) table.selectRow(chosen);
+  });
+}
+
+function classCell(name: string): HTMLElement {
+  const cell = document.createElement('span');
+  const swatch = document.createElement('i');
+  swatch.className = 'swatch';
+  swatch.style.background = classColour(name);
+  cell.append(swatch, name);
+  return cell;
+}
+
+// ---- the chosen buffer -------------------------------------------------------------------------------------------------------
+function choose(id: number): void {
+  chosen = id;
+  again();
+}
+
+function tell(b: MemoryViewAnswer['selected']): void {
+  const box = byId('selected');
+  box.replaceChildren();
+  if (!b) return;
+  const title = document.createElement('h2');
+  title.textContent = `${b.name} ${b.type}`;
+  const list = document.createElement('dl');
+  const add = (name: string, ...values: (string | HTMLElement)[]): void => {
+    const filled = values.filter(Boolean);
+    if (!filled.length) return;
+    const dt = document.createElement('dt');
+    dt.textContent = name;
+    const dd = document.createElement('dd');
+    filled.forEach((v) => {
+      const line = document.createElement('div');
+      line.append(v);
+      dd.append(line);
+    });
+    list.append(dt, dd);
+  };
+  const buffer = (x: MemoryBlock): HTMLElement => link(`${x.name} ${x.type} (${bytes(x.bytes)})`, () => choose(x.id));
+  const { place, program, instruction } = b;
+  add('size', `${bytes(b.bytes)} (${count(b.bytes)} bytes), ${b.class}`);
+  add(
+    'made at',
+    place
+      ? link(`${basename(place.path)}:${place.line}`, () => api.postMessage({ type: 'goto', path: place.path, line: place.line }))
+      : '',
+  );
+  add(
+    'made by',
+    program !== undefined
+      ? link(`${b.op || 'instruction'}, instruction ${instruction} of program ${program}`, () =>
+          api.postMessage({ type: 'program', program }),
+        )
+      : '',
+  );
+  add('alive', `from ${count(b.born)} ${b.freed === null ? 'on' : `to ${count(b.freed)}`}, step ${count(b.step)}`);
+  add('address', `${b.address}${b.reuses ? `, handed out ${count(b.reuses + 1)} times` : ''}`);
+  add('had it before', b.before ? buffer(b.before) : '');
+  add('has it after', b.after ? buffer(b.after) : '');
+  add('made of', ...b.operands.map(buffer));
+  add(`read by ${count(b.reads)}`, ...b.readers.map(buffer));
+  box.append(title, list);
+}
+
+// ---- tools -------------------------------------------------------------------------------------------------------------------
+byId('fresh').addEventListener('click', refresh);
+byId('whole').addEventListener('click', () => {
+  other = undefined;
+  ask({});
+});
+byId('peak').addEventListener('click', () => {
+  if (!whole) return;
+  const [start, end] = whole.whole;
+  const half = Math.max(4, Math.round((end - start) / 40));
+  ask({ from: Math.max(start, whole.peak.at - half), to: Math.min(end, whole.peak.at + half) });
+});
+select('mode').addEventListener('change', () => {
+  mode = select('mode').value === 'address' ? 'address' : 'time';
+  draw();
+});
+const stepNamed = (text: string): MemoryViewAnswer['steps'][number] | undefined =>
+  view?.steps.find((s) => String(s.step) === text);
+select('step').addEventListener('change', () => {
+  const step = stepNamed(select('step').value);
+  other = undefined;
+  ask(step ? { from: step.from, to: step.to } : {});
+});
+select('compare').addEventListener('change', () => {
+  const step = stepNamed(select('compare').value);
+  if (step) return ask({ from: step.from, to: step.to }, 'compare');
+  other = undefined;
+  draw();
+});
+document.querySelectorAll<HTMLElement>('[data-save]').forEach((button) =>
+  button.addEventListener('click', () => {
+    if (!view || !whole) return;
+    const format = button.dataset['save'] as 'png' | 'svg';
+    api.postMessage({
+      type: 'save',
+      format,
+      data: picture(format, { view, whole, mode, other }, chart.getWidth(), chart.getHeight()),
+    });
+  }),
+);
+document
+  .querySelectorAll<HTMLElement>('[data-export]')
+  .forEach((button) =>
+    button.addEventListener('click', () => api.postMessage({ type: 'export', format: button.dataset['export'] as 'perfetto' })),
+  );
+
+// A zoom asks for the stretch in detail once the hand rests.
+let rest: ReturnType<typeof setTimeout> | undefined;
+chart.on('datazoom', () => {
+  clearTimeout(rest);
+  rest = setTimeout(() => {
+    const [zoom] = (chart.getOption()['dataZoom'] ?? []) as { startValue: number; endValue: number }[];
+    if (zoom) ask({ from: Math.floor(zoom.startValue), to: Math.ceil(zoom.endValue) });
+  }, 120);
+});
+chart.on('click', (e) => {
+  const value = e.value as number[] | undefined;
+  if (mode === 'address' && value?.length === 5 && value[4] !== undefined) choose(value[4]);
+});
+new ResizeObserver(() => chart.resize()).observe(byId('chart'));
+onTheme(() => show());
+ask({ fresh: true });
