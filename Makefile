@@ -14,7 +14,7 @@ NATIVE := CMakeLists.txt $(wildcard dvm_core/native/*)
 MODULES := $(shell find dvm_core adapter -name '*.py' 2>/dev/null | sort)
 TYPESCRIPT := $(shell find extension -name '*.ts' -o -name '*.mjs')
 
-.PHONY: help setup native test test-python test-devices test-protocol test-extension test-vscode sanitize demo bench vsix lint format screenshot goldens fuzz clean
+.PHONY: help setup torch native test test-python test-devices test-protocol test-extension test-vscode sanitize demo bench vsix lint format screenshot goldens fuzz clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -26,6 +26,11 @@ $(STAMPS)/venv:
 
 $(STAMPS)/packages: $(STAMPS)/venv pyproject.toml
 	@scripts/setup.sh packages && touch $@
+
+# Where PyTorch cannot be had, its tests are skipped and say so; the next run tries again.
+torch: $(STAMPS)/native
+	@$(PY) -c 'import torch' 2>/dev/null || { echo "[setup] torch 2.13.0"; \
+	  $(PY) -m pip --disable-pip-version-check install -q torch==2.13.0 || echo "[setup] torch 2.13.0 cannot be installed: left out"; }
 
 # An editable install lists the modules it serves: a module that came or went needs it again.
 build/modules: FORCE
@@ -59,7 +64,7 @@ $(VSIX): $(STAMPS)/node $(TYPESCRIPT) $(filter adapter/%,$(MODULES)) package.jso
 test: setup $(STAMPS)/extension $(STAMPS)/vscode $(VSIX) ## the set-up and every test
 	@$(MAKE) -k test-python test-protocol test-extension test-vscode sanitize
 
-test-python: setup ## unit, property and conformance tests
+test-python: setup torch ## unit, property and conformance tests
 	$(PY) -m pytest $(WORKERS) --dist loadfile tests/python tests/conformance
 
 test-devices: setup ## the conformance cases on the faithful devices, too
@@ -86,8 +91,7 @@ demo: setup ## train a model under the debugger and show what it does
 
 # PyTorch is measured beside us where it can be installed; TORCH=0 leaves it out.
 bench: setup ## speed against MindSpore and others, build/bench.json
-	@[ "$${TORCH:-1}" = 0 ] || $(PY) -c 'import torch' 2>/dev/null || { echo "[bench] torch 2.13.0, for comparison (TORCH=0 leaves it out)"; \
-	  $(PY) -m pip --disable-pip-version-check install -q torch==2.13.0 || echo "[bench] torch 2.13.0 cannot be installed: measured without it"; }
+	@[ "$${TORCH:-1}" = 0 ] || $(MAKE) torch
 	@$(PY) benchmarks/run.py
 
 lint: setup $(STAMPS)/node ## formatters and type checkers

@@ -1,0 +1,221 @@
+"""The table of PyTorch: aten op -> our instructions. What is not in it, or not of a kind it takes, is run by torch."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .emit import BOOL, CODE, F32, F64, Emitter
+
+TABLE: dict[str, Callable[..., Any]] = {}  # "aten.mul.Tensor" -> lowering(emitter, *args): a value id
+VIEWS = frozenset(f"aten.{name}" for name in ("view.default", "_unsafe_view.default", "t.default", "transpose.int", "permute.default",
+                                              "unsqueeze.default", "expand.default"))  # of a tensor in memory: torch's own view, no work
+
+
+class Unlowerable(Exception):
+    """No instructions of ours give what torch gives here."""
+
+
+class Value(int):
+    """A value id, to tell it from a number."""
+
+
+def _need(holds: bool) -> None:
+    if not holds:
+        raise Unlowerable
+
+
+def _floats(e: Emitter, *values: Any) -> None:
+    # Halves are left to torch: it rounds in other places than a chain of our instructions does.
+    _need(all(isinstance(v, Value) for v in values) and len({e.dtype(v) for v in values}) == 1 and e.dtype(values[0]) in (F32, F64))
+
+
+def _unary(code: str) -> Callable[..., int]:
+    def lower(e: Emitter, a: Value) -> int:
+        _floats(e, a)
+        return e.unary(CODE[code], a)
+    return lower
+
+
+def _binary(code: str) -> Callable[..., int]:
+    def lower(e: Emitter, a: Any, b: Any) -> int:
+        values = [v for v in (a, b) if isinstance(v, Value)]
+        _floats(e, *values)
+        _need(all(isinstance(v, Value) or type(v) in (int, float) for v in (a, b)) and bool(values))
+        return e.binary(CODE[code], *(v if isinstance(v, Value) else float(v) for v in (a, b)))
+    return lower
+
+
+for _name, _code in {"neg": "NEG", "abs": "ABS", "exp": "EXP", "log": "LOG", "sqrt": "SQRT", "rsqrt": "RSQRT", "reciprocal": "RECIPROCAL",
+                     "tanh": "TANH", "erf": "ERF", "sigmoid": "SIGMOID", "sin": "SIN", "cos": "COS", "floor": "FLOOR", "ceil": "CEIL",
+                     "log1p": "LOG1P", "expm1": "EXPM1"}.items():
+    TABLE[f"aten.{_name}.default"] = _unary(_code)
+for _name, _code in {"add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS",
+                     "le": "LESS_EQUAL", "gt": "GREATER", "ge": "GREATER_EQUAL"}.items():
+    TABLE[f"aten.{_name}.Tensor"] = TABLE[f"aten.{_name}.Scalar"] = _binary(_code)
+TABLE["aten.maximum.default"], TABLE["aten.minimum.default"] = _binary("MAXIMUM"), _binary("MINIMUM")
+
+
+def lowers(name: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Registers a lowering under an aten overload's name."""
+    def register(function: Callable[..., int]) -> Callable[..., int]:
+        TABLE[f"aten.{name}"] = function
+        return function
+    return register
+
+
+@lowers("relu.default")
+def relu(e: Emitter, a: Value) -> int:
+    """max(a, 0)."""
+    _floats(e, a)
+    return e.maximum(a, 0.0)
+
+
+@lowers("silu.default")
+def silu(e: Emitter, a: Value) -> int:
+    """a * sigmoid a."""
+    _floats(e, a)
+    return e.mul(a, e.sigmoid(a))
+
+
+@lowers("threshold_backward.default")
+def threshold_backward(e: Emitter, g: Value, a: Value, threshold: float) -> int:
+    """g where a is above the threshold (or NaN), else 0."""
+    _floats(e, g, a)
+    _need(e.shape(g) == e.shape(a))
+    return e.select(e.less_equal(a, float(threshold)), e.full(0.0, e.shape(g), e.dtype(g)), g)
+
+
+@lowers("tanh_backward.default")
+def tanh_backward(e: Emitter, g: Value, r: Value) -> int:
+    """g * (1 - r * r)."""
+    _floats(e, g, r)
+    return e.mul(g, e.sub(1.0, e.mul(r, r)))
+
+
+@lowers("sigmoid_backward.default")
+def sigmoid_backward(e: Emitter, g: Value, r: Value) -> int:
+    """g * (1 - r) * r."""
+    _floats(e, g, r)
+    return e.mul(e.mul(g, e.sub(1.0, r)), r)
+
+
+@lowers("where.self")
+def where(e: Emitter, condition: Value, a: Value, b: Value) -> int:
+    """condition ? a : b, of one shape."""
+    _floats(e, a, b)
+    _need(e.dtype(condition) == BOOL and e.shape(condition) == e.shape(a) == e.shape(b))
+    return e.select(condition, a, b)
+
+
+# ---- products ------------------------------------------------------------------------------------------------------------------------
+
+@lowers("mm.default")
+@lowers("bmm.default")
+def matmul(e: Emitter, a: Value, b: Value) -> int:
+    """a @ b."""
+    _floats(e, a, b)
+    return e.matmul(a, b)
+
+
+@lowers("addmm.default")
+def addmm(e: Emitter, bias: Value, a: Value, b: Value) -> int:
+    """bias + a @ b."""
+    _floats(e, bias, a, b)
+    return e.add(e.matmul(a, b), bias)
+
+
+# ---- reductions ----------------------------------------------------------------------------------------------------------------------
+
+def _reduction(code: str) -> Callable[..., int]:
+    def lower(e: Emitter, a: Value, axes: Sequence[int] | None = None, keepdims: bool = False) -> int:
+        _floats(e, a)
+        rank = len(e.shape(a))
+        _need(rank > 0)
+        return e.reduce(CODE[code], a, axes or range(rank), keepdims)
+    return lower
+
+
+for _name, _code in {"sum.default": "SUM", "sum.dim_IntList": "SUM", "mean.default": "MEAN", "mean.dim": "MEAN", "amax.default": "MAX",
+                     "amin.default": "MIN"}.items():
+    TABLE[f"aten.{_name}"] = _reduction(_code)
+
+
+@lowers("_softmax.default")
+def softmax(e: Emitter, a: Value, axis: int, half_to_float: bool) -> int:
+    """e ** (a - max) over its sum."""
+    _floats(e, a)
+    _need(bool(e.shape(a)))
+    power = e.exp(e.sub(a, e.max(a, (axis,), True)))
+    return e.div(power, e.sum(power, (axis,), True))
+
+
+@lowers("_log_softmax.default")
+def log_softmax(e: Emitter, a: Value, axis: int, half_to_float: bool) -> int:
+    """a - max - ln of the sum of e ** (a - max)."""
+    _floats(e, a)
+    _need(bool(e.shape(a)))
+    low = e.sub(a, e.max(a, (axis,), True))
+    return e.sub(low, e.log(e.sum(e.exp(low), (axis,), True)))
+
+
+@lowers("_softmax_backward_data.default")
+def softmax_backward(e: Emitter, g: Value, r: Value, axis: int, dtype: Any) -> int:
+    """r * g - r * sum(r * g)."""
+    _floats(e, g, r)
+    product = e.mul(g, r)
+    return e.sub(product, e.mul(r, e.sum(product, (axis,), True)))
+
+
+@lowers("_log_softmax_backward_data.default")
+def log_softmax_backward(e: Emitter, g: Value, r: Value, axis: int, dtype: Any) -> int:
+    """g - e ** r * sum(g)."""
+    _floats(e, g, r)
+    return e.sub(g, e.mul(e.exp(r), e.sum(g, (axis,), True)))
+
+
+# ---- views of values that are not in memory yet --------------------------------------------------------------------------------------
+
+@lowers("view.default")
+@lowers("_unsafe_view.default")
+def view(e: Emitter, a: Value, shape: Sequence[int]) -> int:
+    """The same elements in another shape; one extent may be -1."""
+    known = math.prod(n for n in shape if n != -1)
+    return e.reshape(a, tuple(math.prod(e.shape(a)) // known if n == -1 else n for n in shape))
+
+
+@lowers("permute.default")
+def permute(e: Emitter, a: Value, axes: Sequence[int]) -> int:
+    """Axes in another order."""
+    return e.transpose(a, tuple(axis % len(axes) for axis in axes))
+
+
+@lowers("t.default")
+def t(e: Emitter, a: Value) -> int:
+    """The transpose of a matrix."""
+    _need(len(e.shape(a)) == 2)
+    return e.transpose(a, (1, 0))
+
+
+@lowers("transpose.int")
+def transpose(e: Emitter, a: Value, first: int, second: int) -> int:
+    """Two axes exchanged."""
+    order = list(range(len(e.shape(a))))
+    _need(bool(order))
+    order[first], order[second] = order[second], order[first]
+    return e.transpose(a, tuple(order))
+
+
+@lowers("unsqueeze.default")
+def unsqueeze(e: Emitter, a: Value, axis: int) -> int:
+    """An axis of extent 1 more."""
+    shape = list(e.shape(a))
+    shape.insert(axis if axis >= 0 else axis + len(shape) + 1, 1)
+    return e.reshape(a, tuple(shape))
+
+
+@lowers("expand.default")
+def expand(e: Emitter, a: Value, shape: Sequence[int]) -> int:
+    """Broadcast; -1 keeps an extent."""
+    own = (1,) * (len(shape) - len(e.shape(a))) + e.shape(a)
+    return e.broadcast(a, tuple(o if n == -1 else n for n, o in zip(shape, own, strict=True)))

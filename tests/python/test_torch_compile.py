@@ -1,0 +1,133 @@
+"""torch.compile(backend="dvm"): found by its entry point, gradients, shapes that change, what torch runs."""
+import copy
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+if not torch.__version__.startswith("2.13."):
+    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
+
+import dvm_core as dvm  # noqa: E402
+from dvm_core import _core  # noqa: E402
+from dvm_core.frontends import observed  # noqa: E402
+
+
+class Perceptron(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = torch.nn.Linear(16, 32), torch.nn.Linear(32, 4)
+
+    def forward(self, x):
+        return self.two(torch.relu(self.one(x)))
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def train(model, call, sizes):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    rng = np.random.default_rng(1)
+    losses = []
+    for n in sizes:
+        x = torch.from_numpy(rng.standard_normal((n, 16), dtype=np.float32))
+        loss = torch.nn.functional.cross_entropy(call(x), (x[:, :4].argmax(1)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_200_steps_of_a_perceptron_over_changing_batches_give_torchs_losses():
+    torch.manual_seed(0)
+    model = Perceptron()
+    twin = copy.deepcopy(model)
+    sizes = [8 + n % 23 for n in range(200)]
+    before = dvm.stats()["launches"]
+    ours = train(model, torch.compile(model, backend="dvm", dynamic=True), sizes)
+    assert dvm.stats()["launches"] >= before + 400  # forward and backward of each step
+    theirs = train(twin, twin, sizes)
+    assert np.abs(np.array(ours) - theirs).max() < 1e-3
+    assert ours[-1] < ours[0] / 2
+    places = [(_core.place_info(i.place), p.backward) for p in _core.programs() for i in p.instructions if i.place]
+    mine = [place for place, _ in places if place[0] == __file__]
+    assert any(place[6] for place in mine) and any(not place[6] for place in mine)  # lines of forward and backward
+
+
+def test_one_compilation_serves_all_sizes():
+    compiled = torch.compile(lambda x: torch.tanh(x) * 2, backend="dvm", dynamic=True)
+    compiled(torch.ones(5, 3))
+    programs = dvm.stats()["programs"]
+    for n in range(2, 60):
+        x = torch.randn(n, 3)
+        assert torch.allclose(compiled(x), torch.tanh(x) * 2, atol=1e-6)
+    assert dvm.stats()["programs"] == programs
+
+
+def test_what_the_table_lacks_is_run_by_torch_and_counted():
+    x = torch.randn(6, 6)
+    fallbacks = observed.of("torch forward").fallbacks
+    before = fallbacks["aten.cumprod.default"]
+    got = torch.compile(lambda a: torch.cumprod(a * 2, 0) + 1, backend="dvm")(x)
+    assert torch.allclose(got, torch.cumprod(x * 2, 0) + 1)
+    assert fallbacks["aten.cumprod.default"] == before + 1
+
+
+def test_statistics_of_batch_norm_and_dropouts_numbers_are_torchs():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5))
+    twin = copy.deepcopy(model)
+    compiled = torch.compile(model, backend="dvm")
+    x = torch.randn(10, 8)
+    results = []
+    for call in (compiled, twin):
+        torch.manual_seed(3)
+        results.append(call(x))
+        results[-1].square().sum().backward()
+    assert torch.allclose(*results, atol=1e-5)
+    for ours, theirs in zip(model.buffers(), twin.buffers(), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-6)
+    for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        assert torch.allclose(ours.grad, theirs.grad, atol=1e-4)
+
+
+def test_gradients_of_fused_attention_are_torchs():
+    q, k, v = (torch.randn(2, 2, 7, 8, requires_grad=True) for _ in range(3))
+    attend = torch.nn.functional.scaled_dot_product_attention
+    compiled = torch.compile(lambda q, k, v: attend(q, k, v, is_causal=True), backend="dvm")
+    found = torch.autograd.grad(compiled(q, k, v).square().sum(), (q, k, v))
+    for ours, theirs in zip(found, torch.autograd.grad(attend(q, k, v, is_causal=True).square().sum(), (q, k, v)), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+def test_a_change_in_place_through_a_view_and_a_conjugate():
+    def change(a):
+        a.view(-1)[2:5].mul_(2)
+        return a + 1
+    x, y = torch.ones(3, 4), torch.ones(3, 4)
+    assert torch.equal(torch.compile(change, backend="dvm")(x), change(y)) and torch.equal(x, y)
+    z = torch.randn(4, dtype=torch.complex64)
+    assert torch.equal(torch.compile(lambda a: a * 2, backend="dvm")(z.conj().imag), z.conj().imag * 2)
+
+
+def test_an_exception_leaves_nothing_behind():
+    def work(a, b):
+        return torch.exp(a) @ b
+    compiled = torch.compile(work, backend="dvm")
+    a = torch.randn(3, 4)
+    with pytest.raises(Exception, match=r"(?i)mm|size|shape"):
+        compiled(a, torch.randn(5, 2))
+    b = torch.randn(4, 2)
+    assert torch.allclose(compiled(a, b), work(a, b), atol=1e-5)
+
+
+def test_the_entry_point_is_ours():
+    assert "dvm" in torch._dynamo.list_backends(exclude_tags=())
+    torch.compile(lambda a: a + 1, backend="dvm")(torch.ones(2))
+    assert "dvm_core.frontends.torch" in sys.modules
