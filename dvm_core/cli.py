@@ -53,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--warm", metavar="FILE", help="compile the shapes of the last run, kept in FILE, before they come; FILE is written anew at the end"
     )
+    run.add_argument(
+        "--watch", action="store_true", help="hot reload: bring what is saved into the running program, and print what came of it"
+    )
     run.add_argument("script")
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script").required = False
     run.set_defaults(command=_run)
@@ -112,9 +115,17 @@ def _run(arguments: argparse.Namespace) -> int:
         sampling.on = True
     if arguments.warm:
         _know_shapes(Path(arguments.warm))
+    saves = None
+    if arguments.watch:
+        from . import onsave
+
+        script = Path(os.path.abspath(script))  # as Python names it to a script: known wherever the program goes
+        saves = onsave.watched(script)
     try:
         runpy.run_path(str(script), run_name="__main__")
     finally:
+        if saves is not None:
+            saves.stop()
         lastrun.Recorder().look(at_once=True)
         if arguments.warm:
             _save_shapes(Path(arguments.warm))

@@ -7,6 +7,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from dvm_wire import LOOK_ANYWAY, SETTLED, Saves, folders
+
 from .channel import Message
 from .errors import RequestError
 from .registry import Body, Needs, request
@@ -16,11 +18,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 RELOAD_TIMEOUT = 60.0  # the swap waits for the next call of a captured function
-SETTLED = 0.02  # seconds a file must stay the same before it is read
-LOOK_ANYWAY = 500  # milliseconds between looks at the files when no event comes
 LOOK_AGAIN = 1.0  # seconds after a new program before the list of sources is asked for again
-
-Stamp = tuple[int, int, int]  # modification time in ns, size, inode
 
 # The program's own source files: loaded modules outside of the standard library and installed packages. Runs on pydevd's own thread.
 _SOURCES = (
@@ -40,11 +38,10 @@ class Reloads:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._watching: asyncio.Task[Any] | None = None
-        self._files: set[str] = set()
-        self._stamps: dict[str, Stamp] = {}
-        self._settling: set[str] = set()
+        self._saves = Saves()
         self._changed = asyncio.Event()
         self._look_timer: asyncio.TimerHandle | None = None
+        self._settle_timer: asyncio.TimerHandle | None = None
         self._reported: tuple[str, bool] | None = None  # what was told last, and whether it was an answer
 
     # ---- reloading
@@ -97,8 +94,9 @@ class Reloads:
     def stop(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
-        if self._look_timer is not None:
-            self._look_timer.cancel()
+        for timer in (self._look_timer, self._settle_timer):
+            if timer is not None:
+                timer.cancel()
 
     def sources_changed(self) -> None:
         """A new program was captured: its code may come from a module loaded since."""
@@ -128,51 +126,34 @@ class Reloads:
             return
         while True:
             self._changed.clear()
-            self._files = await self.sources()
+            self._saves.files = await self.sources()
             self._report_saves()  # a save while the list was made
-            folders = sorted({os.path.dirname(path) for path in self._files if os.path.isdir(os.path.dirname(path))})
-            if not folders:
+            watched = folders(self._saves.files)
+            if not watched:
                 await self._changed.wait()
                 continue
-            # Folders, not files: editors save by renaming a new file over the old one, which a watch on the file would lose. A timeout
-            # looks as well, for the save that fell between two watches.
-            async for _ in watchfiles.awatch(*folders, recursive=False, debounce=50, step=10, stop_event=self._changed,
+            # A timeout looks as well, for the save that fell between two watches.
+            async for _ in watchfiles.awatch(*watched, recursive=False, debounce=50, step=10, stop_event=self._changed,
                                              rust_timeout=LOOK_ANYWAY, yield_on_timeout=True):
                 self._report_saves()
 
     def _report_saves(self) -> None:
-        """Reloads each watched file that is not as it was when last looked at. A file seen for the first time is as it should be."""
-        for path in self._files - self._settling:
-            stamp = _stamp(path)
-            if stamp is not None and self._stamps.setdefault(path, stamp) != stamp:
-                self._settling.add(path)
-                self._session.spawn(self._saved(path, stamp))
+        """Reloads each watched file that was saved; one that is still being written is looked at again soon."""
+        for path in self._saves.look():
+            self._session.spawn(self._saved(path))
+        if self._saves.moving and self._settle_timer is None:
+            self._settle_timer = asyncio.get_running_loop().call_later(SETTLED, self._settled)
 
-    async def _saved(self, path: str, stamp: Stamp | None) -> None:
-        try:
-            # An editor may empty a file before it fills it: what is read must be what stays.
-            while True:
-                await asyncio.sleep(SETTLED)
-                before, stamp = stamp, _stamp(path)
-                if stamp is not None and stamp == before:
-                    break
-            self._stamps[path] = stamp
-        finally:
-            self._settling.discard(path)
+    def _settled(self) -> None:
+        self._settle_timer = None
+        self._report_saves()
+
+    async def _saved(self, path: str) -> None:
         try:
             await self.reload(path)
         except RequestError as error:
             if not self._session.terminated:
                 self._session.event("dvm/reload", {"path": path, "outcome": "refused", "reasons": [str(error)]})
-
-
-def _stamp(path: str) -> Stamp | None:
-    """None while the file is being replaced, or gone."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 @request("dvm/reload", needs=Needs.AGENT)

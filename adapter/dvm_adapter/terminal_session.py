@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from dvm_wire import outcome
+
 from .client import Client, Message, RequestFailed
 
 ANSWER = 60.0  # seconds: an expression of the user may compute
@@ -269,15 +271,6 @@ def _take(point: Message, told: Message) -> None:
     for name in ("message", "reason"):
         point.pop(name, None)
     point.update({name: told[name] for name in ("id", "verified", "message", "reason") if name in told})
-
-
-def outcome(body: Message) -> str:
-    """A reload in one line."""
-    name = os.path.basename(str(body.get("path", "")))
-    if body.get("outcome") != "applied":
-        return f"{name} {body.get('outcome')}: {'; '.join(body.get('reasons') or []) or 'no function has changed'}"
-    count = f"{body.get('instructionsPatched')} of {body.get('instructionsTotal')} instructions"
-    return f"{name} applied at step {body.get('step')} · {count} · {body.get('ms', 0):.1f} ms"
 
 
 def told_by(error: Exception) -> str:

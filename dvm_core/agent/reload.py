@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import dvm_wire
+
 from .. import _core, hotreload
 from ..frontends import capture, reloadable
 from . import python_stop
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 def make_reloader(session: Session, book: hotreload.SourceBook) -> hotreload.Reloader:
     """The session's reloader; what it has to tell after its answers becomes `reload` events."""
     host = hotreload.Host(reloadable, _core.programs, step=reloadable.step, stopped=lambda: session.stops.looking,
-                          capturing=lambda: bool(capture.captures()), swapped=lambda path: python_stop.code_changed())
+                          capturing=lambda: bool(capture.captures()), swapped=lambda path: python_stop.code_changed(),
+                          settle=dvm_wire.settle)
 
     def news(report: hotreload.Report) -> None:
         session.connection.event("reload", **report.message())

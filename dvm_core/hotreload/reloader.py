@@ -92,6 +92,8 @@ class Reloader:
 
     # ---- one reload ------------------------------------------------------------------------------------------------------------------
     def _reload(self, job: Job) -> Report:
+        if job.text is None:
+            self.host.settle(job.path)
         with _no_collection():
             prepared = self._prepare(job)
         if isinstance(prepared, Report):

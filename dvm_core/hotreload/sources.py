@@ -79,6 +79,10 @@ class SourceBook:
             if file and not file.startswith(self._libraries):
                 yield file
 
+    def files(self) -> set[str]:
+        """All files whose text is known, links resolved."""
+        return set(self._texts)
+
     def remember(self, path: str) -> None:
         """Takes the text on disk as the text in force, if none is known yet."""
         try:

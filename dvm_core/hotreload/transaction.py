@@ -32,13 +32,14 @@ class Host:
 
     def __init__(self, boundary: Boundary, programs: Callable[[], Any] = list, step: Callable[[], int] = lambda: 0,
                  stopped: Callable[[], bool] = lambda: False, capturing: Callable[[], bool] = lambda: False,
-                 swapped: Callable[[str], None] = lambda path: None) -> None:
+                 swapped: Callable[[str], None] = lambda path: None, settle: Callable[[str], None] = lambda path: None) -> None:
         self.boundary = boundary
         self.programs = programs  # all programs (`_core.programs`)
         self.step = step  # number of the last outermost captured call
         self.stopped = stopped  # whether the user looks at a stop
         self.capturing = capturing  # whether a captured call is running
         self.in_use: dict[str, set[int]] = {}  # programs that the last trial launched, by name
+        self.settle = settle  # returns when nobody writes to the file any more
         self.swapped = swapped  # called with the path after code of that file was swapped or put back
 
 

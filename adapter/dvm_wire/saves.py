@@ -1,0 +1,97 @@
+"""Saves: which files were saved and are written to their end, and the answer in a line. For watchers on either side of the wire."""
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+SETTLED = 0.02  # seconds a file must stay the same before it is read
+LOOK_ANYWAY = 500  # milliseconds between looks at the files when no event comes
+_SHORT, _FEW = 40, 3  # characters of values, and how many of them, that are told in a line
+_PATIENCE = 2.0  # seconds after which a file that never stays the same is read as it is
+
+Stamp = tuple[int, int, int]  # modification time in ns, size, inode
+
+
+def stamp(path: str) -> Stamp | None:
+    """None while the file is being replaced, or gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def folders(files: Iterable[str]) -> list[str]:
+    """What is to be watched for them. Folders, not files: editors save by renaming a new file over the old one, which a watch on the file
+    would lose."""
+    return sorted({folder for folder in map(os.path.dirname, files) if os.path.isdir(folder)})
+
+
+def settle(path: str, now: Callable[[], float] = time.time, pause: Callable[[float], None] = time.sleep) -> None:
+    """Returns when nothing has been written to the file for SETTLED seconds. One that was not written lately costs a look at it.
+
+    An editor may empty a file before it fills it, and `RATE = 1` out of `RATE = 1.0` parses: what is read must be what stays."""
+    try:
+        status = os.stat(path)
+        if now() - max(status.st_mtime, status.st_ctime) >= SETTLED:
+            return
+    except OSError:
+        pass  # between two names: the new file comes at once, if it comes
+    before = stamp(path)
+    for _ in range(int(_PATIENCE / SETTLED)):
+        pause(SETTLED)
+        before, after = stamp(path), before
+        if after == before:
+            return
+
+
+class Saves:
+    """The watched files as they were last. Whoever watches calls `look` when something has happened, and again while `moving`."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.files: set[str] = set()
+        self._known: dict[str, Stamp] = {}
+        self._moving: dict[str, tuple[Stamp | None, float]] = {}  # as it was seen last, and since when
+        self._now = now
+
+    @property
+    def moving(self) -> bool:
+        """Whether a file has changed and has not settled yet."""
+        return bool(self._moving)
+
+    def look(self) -> list[str]:
+        """Files that were saved since and have settled. A file seen for the first time is as it should be."""
+        now, saved = self._now(), []
+        for path in sorted(self.files):
+            found = stamp(path)
+            if path not in self._moving and (found is None or self._known.setdefault(path, found) == found):  # gone: its return is told
+                continue
+            seen, since = self._moving.setdefault(path, (found, now))
+            if found != seen:
+                self._moving[path] = found, now
+            elif now - since >= SETTLED:
+                del self._moving[path]
+                if found is not None and self._known.get(path) != found:
+                    self._known[path] = found
+                    saved.append(path)
+        return saved
+
+
+def outcome(body: dict[str, Any]) -> str:
+    """The answer to a save in one line."""
+    name = os.path.basename(str(body.get("path", "")))
+    why = "; ".join(body.get("reasons") or [])
+    if body.get("outcome") != "applied":
+        return f"{name} {body.get('outcome')}: {why or 'no function has changed'}"
+    said = [f"{name} {'will be in force from' if body.get('pending') else 'applied at'} step {body.get('step')}", *_values(body),
+            f"{body.get('instructionsPatched')} of {body.get('instructionsTotal')} instructions", f"{body.get('ms', 0):.1f} ms"]
+    return " · ".join(said + [why] * bool(why))
+
+
+def _values(body: dict[str, Any]) -> list[str]:
+    """Old and new values, where they are short enough to be read in a line."""
+    pairs = [(str(c["function"]), str(c["old"]), str(c["new"])) for c in body.get("changes") or [] if c.get("old") and c.get("new")]
+    short = [f"{function}: {old} → {new}" for function, old, new in pairs if len(old) + len(new) <= _SHORT]
+    return short[:_FEW] + [f"{len(short) - _FEW} more values"] * (len(short) > _FEW)
