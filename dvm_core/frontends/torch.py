@@ -119,8 +119,8 @@ class _Run(Emitter):
     def call(self, target: Any, args: tuple, kwargs: dict, values: dict) -> Any:
         """The result of an op: a Value if we record it, else what torch gives."""
         name = str(target)
-        if name == "aten.sym_size.int" and isinstance(args[0], Value):
-            return self.shape(args[0])[args[1]]
+        if name == "aten.sym_size.int":
+            return (self.shape(args[0]) if isinstance(args[0], Value) else args[0].shape)[args[1]]
         if target is operator.getitem or not any(isinstance(a, (Value, torch.Tensor)) for a in _flat((args, kwargs))):
             return target(*args, **kwargs)
         if name in VIEWS and isinstance(args[0], torch.Tensor):

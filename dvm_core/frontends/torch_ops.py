@@ -8,8 +8,11 @@ from typing import Any
 from .emit import BOOL, CODE, F32, F64, Emitter
 
 TABLE: dict[str, Callable[..., Any]] = {}  # "aten.mul.Tensor" -> lowering(emitter, *args): a value id
+# Of a tensor in memory these are torch's own views: no work.
 VIEWS = frozenset(f"aten.{name}" for name in ("view.default", "_unsafe_view.default", "t.default", "transpose.int", "permute.default",
-                                              "unsqueeze.default", "expand.default"))  # of a tensor in memory: torch's own view, no work
+                                              "unsqueeze.default", "expand.default",
+                                              "alias.default", "squeeze.dims",
+                                              "select.int", "slice.Tensor", "split_with_sizes.default"))
 
 
 class Unlowerable(Exception):
@@ -219,3 +222,37 @@ def expand(e: Emitter, a: Value, shape: Sequence[int]) -> int:
     """Broadcast; -1 keeps an extent."""
     own = (1,) * (len(shape) - len(e.shape(a))) + e.shape(a)
     return e.broadcast(a, tuple(o if n == -1 else n for n, o in zip(shape, own, strict=True)))
+
+
+@lowers("alias.default")
+def alias(e: Emitter, a: Value) -> int:
+    """The same elements as another value: a graph may return both."""
+    return e.reshape(a, e.shape(a))
+
+
+@lowers("squeeze.dims")
+def squeeze(e: Emitter, a: Value, axes: Sequence[int]) -> int:
+    """Those of the axes gone whose extent is 1."""
+    rank = len(e.shape(a))
+    gone = {axis % rank for axis in axes} if rank else set()
+    return e.reshape(a, tuple(n for axis, n in enumerate(e.shape(a)) if axis not in gone or n != 1))
+
+
+@lowers("slice.Tensor")
+def slice_(e: Emitter, a: Value, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> int:
+    """As Python slices along an axis; an empty result is torch's."""
+    shape = list(e.shape(a))
+    taken = range(shape[axis])[start:end:step]
+    _need(len(taken) > 0)
+    pairs = [(0, 1)] * len(shape)
+    shape[axis], pairs[axis] = len(taken), (taken.start, step)
+    return e.slice(a, tuple(n for pair in pairs for n in pair), tuple(shape))
+
+
+@lowers("select.int")
+def select(e: Emitter, a: Value, axis: int, index: int) -> int:
+    """One position along an axis, which goes."""
+    shape = e.shape(a)
+    axis %= len(shape)
+    at = index % shape[axis]
+    return e.reshape(slice_(e, a, axis, at, at + 1), shape[:axis] + shape[axis + 1:])

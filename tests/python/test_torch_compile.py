@@ -131,3 +131,58 @@ def test_the_entry_point_is_ours():
     assert "dvm" in torch._dynamo.list_backends(exclude_tags=())
     torch.compile(lambda a: a + 1, backend="dvm")(torch.ones(2))
     assert "dvm_core.frontends.torch" in sys.modules
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = torch.nn.Embedding(50, 32), torch.nn.Linear(32, 50)
+        self.layer = torch.nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+
+    def forward(self, x):
+        return self.out(self.layer(self.embed(x))).mean(1)
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.out = torch.nn.LSTMCell(8, 16), torch.nn.Linear(16, 50)
+
+    def forward(self, x):
+        h = c = x.new_zeros(x.shape[0], 16)
+        for i in range(4):
+            h, c = self.cell(x[:, i], (h, c))
+        return self.out(h)
+
+
+@pytest.mark.parametrize("make, batch", [
+    (Encoder, lambda i: torch.randint(0, 50, (4 + i % 3, 5 + i % 7))),
+    (Recurrent, lambda i: torch.randn(4 + i % 5, 4, 8)),
+], ids=["encoder", "recurrent"])
+def test_networks_train_as_with_torch(make, batch):
+    torch.manual_seed(0)
+    model = make()
+    twin = copy.deepcopy(model)
+    calls = torch.compile(model, backend="dvm", dynamic=True), twin
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, twin)]
+    for i in range(200):
+        x, losses = batch(i), []
+        y = torch.randint(0, 50, x.shape[:1])
+        for call, optimizer in zip(calls, optimizers, strict=True):
+            loss = torch.nn.functional.cross_entropy(call(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert abs(losses[0] - losses[1]) < 1e-3
+
+
+@pytest.mark.parametrize("take", [
+    lambda a: a[1:, ::2], lambda a: a[-1], lambda a: a[:, -2:, 1], lambda a: a[:, 0:1].squeeze(1), lambda a: a[7:],
+    lambda a: a[:, :-1, 2:99],
+])
+def test_slices_of_values_and_of_inputs(take):
+    a = torch.randn(4, 5, 6)
+    compiled = torch.compile(lambda a: (take(torch.exp(a)), take(a) * 2), backend="dvm")
+    for ours, theirs in zip(compiled(a), (take(torch.exp(a)), take(a) * 2), strict=True):
+        assert ours.shape == theirs.shape and torch.allclose(ours, theirs, atol=1e-6)
