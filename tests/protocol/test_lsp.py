@@ -139,6 +139,21 @@ def test_after_a_run_it_is_what_ran(tmp_path: Path) -> None:
     serve(check)
 
 
+def test_functions_that_captured_ones_call_are_shown_once_they_ran(tmp_path: Path) -> None:
+    outer = "@dvm.jit\ndef outer(x, w):\n    return loss(x, w)\nw = dvm"
+    text = RUN.replace("@dvm.jit\n", "").replace("float(loss(", "float(outer(").replace("w = dvm", outer).replace(': "f32[B, 8]"', "")
+
+    async def check(client: Client) -> None:
+        path = tmp_path / "train.py"
+        uri = await client.open(path, text)
+        assert await client.hints(uri) == {}
+        await asyncio.to_thread(run, path, text)
+        await client.refreshed.wait()
+        assert (await client.hints(uri)) == {(3, 5): ": f32[s0,4]", (4, 5): ": f32[s0,4]"}
+
+    serve(check)
+
+
 def test_a_run_is_taken_over_while_the_document_is_open(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
         path = tmp_path / "train.py"

@@ -28,6 +28,7 @@ class Analysis:
         self.path = path
         self.document: Document = Document(text, before.document if before else None)
         self.recall = Recall.of(path, self.document.lines)
+        self.document.add_called({value["line"] for value in self.recall.values if not value["backward"]})
         self._deduced = [(f, shapes.deduce(f.node, shapes.constants(self.document.tree))) for f in self.document.captured]
         self.named = sorted(self._named(), key=lambda named: (named.line, named.column))
 

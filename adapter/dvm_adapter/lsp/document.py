@@ -43,6 +43,13 @@ class Document:
             self._moved = moved_lines(dict(enumerate(self._tree_lines, 1)), self.lines)
         self.captured = list(_captured(self.tree))
 
+    def add_called(self, lines: set[int]) -> None:
+        """Counts functions that recorded something on one of these lines (of the text) among the captured: a captured one called them."""
+        known = {captured.node for captured in self.captured}
+        tree_lines = {self._tree_line(line) for line in lines} - {0}
+        called = {_innermost(self.tree, line) for line in tree_lines}
+        self.captured += [Captured(name, node) for name, node in _functions(self.tree.body) if node in called and node not in known]
+
     def line(self, number: int) -> int:
         """Where line `number` of the tree is now, 0 if it is gone or has changed."""
         return number if self._moved is None else self._moved.get(number, 0)
@@ -74,6 +81,26 @@ def moved_lines(old: dict[int, str], new: Sequence[str]) -> dict[int, int]:
     return {numbers[a + i]: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
+def _functions(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[tuple[str, Function]]:
+    """Every function with its qualified name."""
+    for node in body:
+        if isinstance(node, Function):
+            yield prefix + node.name, node
+            yield from _functions(node.body, f"{prefix}{node.name}.<locals>.")
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body, f"{prefix}{node.name}.")
+        else:
+            for part in ("body", "orelse", "finalbody"):
+                yield from _functions(getattr(node, part, []), prefix)
+            for handler in getattr(node, "handlers", []):
+                yield from _functions(handler.body, prefix)
+
+
+def _innermost(tree: ast.Module, line: int) -> Function | None:
+    around = [node for _, node in _functions(tree.body) if node.lineno <= line <= (node.end_lineno or node.lineno)]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
 def _captured(tree: ast.Module) -> Iterator[Captured]:
     names = _imported(tree)
     wrapped = {  # f = dvm.jit(f), model = torch.compile(model, backend="dvm")
@@ -81,24 +108,14 @@ def _captured(tree: ast.Module) -> Iterator[Captured]:
         if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name) and _captures(call, names)
     }
 
-    def walk(body: Sequence[ast.stmt], prefix: str, captured_class: bool) -> Iterator[Captured]:
-        for node in body:
-            if isinstance(node, Function):
-                name = prefix + node.name
-                method = captured_class and node.name in _METHODS
-                if method or node.name in wrapped or any(_captures(d, names) for d in node.decorator_list):
-                    yield Captured(name, node)
-                yield from walk(node.body, f"{name}.<locals>.", False)
-            elif isinstance(node, ast.ClassDef):
-                whole = node.name in wrapped or any(_captures(d, names) for d in node.decorator_list)
-                yield from walk(node.body, f"{prefix}{node.name}.", whole)
-            else:
-                for part in ("body", "orelse", "finalbody"):
-                    yield from walk(getattr(node, part, []), prefix, captured_class)
-                for handler in getattr(node, "handlers", []):
-                    yield from walk(handler.body, prefix, captured_class)
-
-    yield from walk(tree.body, "", False)
+    whole = {  # classes whose construct or forward is captured
+        node.name for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and (node.name in wrapped or any(_captures(d, names) for d in node.decorator_list))
+    }
+    for name, node in _functions(tree.body):
+        method = node.name in _METHODS and name.split(".")[-2:-1] and name.split(".")[-2] in whole
+        if method or name in wrapped or any(_captures(d, names) for d in node.decorator_list):
+            yield Captured(name, node)
 
 
 def _imported(tree: ast.Module) -> dict[str, tuple[str, ...]]:

@@ -5,7 +5,8 @@ import { adapterEnvironment } from '../launch/adapter';
 import { findInterpreter, install, probe } from '../launch/interpreter';
 import { guarded, log, messageOf } from '../log';
 
-const OURS = /\bdvm(_core)?\b|\bbackend\s*=\s*["']dvm["']/;
+/** Sources the server may have something to say of: ours, and models, whose layers a captured function elsewhere calls. */
+const OURS = /\bdvm(_core)?\b|^\s*(import|from)\s+(mindspore|torch)\b/m;
 const NEEDED = ['pygls>=2.0', 'watchfiles>=0.24'];
 
 export class Language implements vscode.Disposable {
