@@ -38,25 +38,31 @@ def read_id(text: object) -> Message:
 @request("dataBreakpointInfo", needs=Needs.STOPPED, supportsDataBreakpoints=True)
 async def data_breakpoint_info(session: Session, arguments: Body) -> Body:
     """By variable, or by expression (`h`, `net.fc.weight`, `h[0]`). What cannot be watched has no dataId and a reason."""
-    name, reference = arguments["name"], arguments.get("variablesReference")
-    where: Message = {"name": name}
-    if is_ours(reference):
-        thing = session.references.get(reference, object)
-        if isinstance(thing, Values):
-            where = {"name": name, "ref": thing.tensor.ref, "index": [*thing.prefix, int(name)] if name.isdecimal() and thing.shape else []}
-        elif isinstance(thing, Tensor):
-            where = {"name": name, "ref": thing.ref}
-    elif reference:
-        return {"dataId": None, "description": f"{name} is a Python value: what can be watched are tensors, in the scope Tensors"}
-    if not session.has_agent:
-        return {"dataId": None, "description": "the tensor engine is not running in this program"}
+    # A refusal is an answer without a dataId: an error keeps editors from opening the menu they ask for.
     try:
-        told = (await session.tensors.ask("dataInfo", **where))["data"]
+        told = await _described(session, arguments["name"], arguments.get("variablesReference"))
     except RequestError as error:
         return {"dataId": None, "description": str(error)}
     shown = f"{told['name']}[{told['part']}]" if told.get("part") else told["name"]
     origin = f" of {told['function']}" if told.get("function") else ""
     return {"dataId": data_id(told), "description": f"{shown}{origin}", "accessTypes": ["write"], "canPersist": True}
+
+
+async def _described(session: Session, name: str, reference: int | None) -> Message:
+    """What the tensor engine says of a variable or expression. Raises RequestError for what cannot be watched."""
+    where: Message = {"name": name}
+    if reference and not is_ours(reference):
+        raise RequestError(f"{name} is a Python value: what can be watched are tensors, in the scope Tensors")
+    if reference:
+        thing = session.references.get(reference, object)
+        if isinstance(thing, Values):
+            where = {"name": name, "ref": thing.tensor.ref, "index": [*thing.prefix, int(name)] if name.isdecimal() and thing.shape else []}
+        elif isinstance(thing, Tensor):
+            where = {"name": name, "ref": thing.ref}
+    if not session.has_agent:
+        raise RequestError("the tensor engine is not running in this program")
+    told: Message = (await session.tensors.ask("dataInfo", **where))["data"]
+    return told
 
 
 @request("setDataBreakpoints")

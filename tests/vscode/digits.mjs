@@ -28,6 +28,8 @@ export function digitsWorkspace() {
     path.join(folder, '.vscode/launch.json'),
     JSON.stringify({ version: '0.2.0', configurations: [configuration] }),
   );
+  const settings = { 'dvm.python': configuration.python }; // for the language server
+  fs.writeFileSync(path.join(folder, '.vscode/settings.json'), JSON.stringify(settings));
   const mark = path.join(folder, 'finish');
   const script = path.join(folder, 'train.py');
   const step = '        losses.append(float(loss))\n';

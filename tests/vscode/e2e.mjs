@@ -3,6 +3,7 @@
 // Screenshots of every station are kept in build/screenshots.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { digitsWorkspace, root } from './digits.mjs';
 import { openWorkbench, startServer } from './kit/server.mjs';
@@ -21,7 +22,8 @@ const TRAIN = 'train.py';
 const line = lineOf(MODEL, 'scores = scores / ');
 const stations = [];
 let last = Date.now();
-const srv = await startServer({ dir, folder, vsix: [vsix], log: path.join(shots, 'server.log') });
+const cache = fs.mkdtempSync(path.join(tmpdir(), 'dvm-cache-')); // what runs keep for the language server
+const srv = await startServer({ dir, folder, vsix: [vsix], log: path.join(shots, 'server.log'), env: { DVM_CACHE: cache } });
 const wb = await openWorkbench({ dir, url: srv.url, width: 1500, height: 940 }).catch(async (e) => {
   await srv.stop();
   throw e;
@@ -229,6 +231,12 @@ try {
     finish();
     await wb.waitEnded(60_000);
   });
+
+  await station('shapes of the last run beside the source', async () => {
+    const source = wb.editor(TRAIN).locator('.view-lines');
+    await until('inlay hints', async () => /loss\s*:\s*f32\[\]/.test(await source.innerText()), 30_000);
+    await until('times', async () => /a launch · [\d,]+ launches/.test(await wb.editor(TRAIN).innerText()), 30_000);
+  });
   assert.deepEqual(wb.extensionErrors(), []);
   console.log(`workbench: ${stations.length} stations passed`);
 } catch (error) {
@@ -240,4 +248,5 @@ try {
   await wb.close();
   await srv.stop();
   remove();
+  fs.rmSync(cache, { recursive: true, force: true });
 }

@@ -111,7 +111,7 @@ def lenses(analysis: Analysis) -> list[lsp.CodeLens]:
             times[value["line"]] = times.get(value["line"], 0) + value["ns"]
         total = sum(times.values())
         made += [_lens(analysis, at, f"{duration(ns)} · {ns / total:.0%}")
-                 for at, ns in sorted(times.items()) if total and ns / total >= _SHARE]
+                 for at, ns in sorted(times.items()) if len(times) > 1 and total and ns / total >= _SHARE]
     return made
 
 
