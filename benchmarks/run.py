@@ -59,6 +59,7 @@ GROUPS = {
     "decoder": Group(5, lambda quick, _: _module("decoder").rows(1 if quick else 3)),
     "selector": Group(0.3, lambda quick, _: _module("selector").measured(quick)),
     "step": Group(0.5, lambda quick, _: _module("digits").training_step(1.0 if quick else 10.0)),
+    "reload": Group(5, lambda quick, folder: _module("reload").measured(quick, folder)),
     "ops": Group(1, lambda quick, _: _module("ops").rows(0.5 if quick else 5.0)),
     "checks": Group(0.2, lambda quick, _: _module("checks").rows(0.1 if quick else 1.0)),
     "devices": Group(0.2, lambda quick, _: _module("devices").rows(0.1 if quick else 1.0)),

@@ -133,7 +133,7 @@ class Reloads:
                 await self._changed.wait()
                 continue
             # A timeout looks as well, for the save that fell between two watches.
-            async for _ in watchfiles.awatch(*watched, recursive=False, debounce=50, step=10, stop_event=self._changed,
+            async for _ in watchfiles.awatch(*watched, recursive=False, debounce=50, step=20, stop_event=self._changed,
                                              rust_timeout=LOOK_ANYWAY, yield_on_timeout=True):
                 self._report_saves()
 

@@ -50,11 +50,11 @@ def settle(path: str, now: Callable[[], float] = time.time, pause: Callable[[flo
 class Saves:
     """The watched files as they were last. Whoever watches calls `look` when something has happened, and again while `moving`."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self.files: set[str] = set()
         self._known: dict[str, Stamp] = {}
         self._moving: dict[str, tuple[Stamp | None, float]] = {}  # as it was seen last, and since when
-        self._now = now
+        self._now, self._wall = now, wall
 
     @property
     def moving(self) -> bool:
@@ -68,7 +68,9 @@ class Saves:
             found = stamp(path)
             if path not in self._moving and (found is None or self._known.setdefault(path, found) == found):  # gone: its return is told
                 continue
-            seen, since = self._moving.setdefault(path, (found, now))
+            if path not in self._moving:  # the event took its time: what it has stayed the same for already counts
+                self._moving[path] = found, now - (max(0.0, self._wall() - found[0] / 1e9) if found else 0.0)
+            seen, since = self._moving[path]
             if found != seen:
                 self._moving[path] = found, now
             elif now - since >= SETTLED:

@@ -99,7 +99,7 @@ class _Collector:
         lambda_name = _named_lambda(node) if owner is None or owner.is_class else ""
         if lambda_name:
             return self.define(node.value, lambda_name, [], owner, prefix)  # type: ignore[attr-defined]
-        if not any(isinstance(part, _DEFINITIONS) for part in ast.walk(node)):
+        if not (hasattr(node, "body") or hasattr(node, "cases")) or not any(isinstance(part, _DEFINITIONS) for part in ast.walk(node)):
             return node
         node = copy.copy(node)  # an `if`, `try`, `with` or loop around definitions: the same statement with stubs inside
         for name, value in ast.iter_fields(node):

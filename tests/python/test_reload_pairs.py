@@ -1,29 +1,18 @@
-"""Every edit in tests/data/edits: a text, what is saved over it, and what must hold then, through a reloader as the agent makes it.
-
-A case is a file: a head of comments, then parts, each behind a line `# ---- NAME`.
-    outcome: applied, unchanged or refused         reason: text of the answer (may be given several times)
-    keep: name = expression, taken before a save   check: holds after it; refused: holds before it, too
-    undo: holds before the save and after its undo; without it `check` must not hold then
-    call: captured call the program makes meanwhile (default: one that has nothing to do with the file)
-    later: holds after the part `later` was saved on top of a refused one
-    before-as, after-as: how a part lies on the disk: an encoding, `crlf`, `cr`"""
-import importlib.util
+"""Every edit in tests/data/edits: a text, what is saved over it, and what must hold then, through a reloader as the agent makes it."""
 import itertools
 import sys
 import threading
 import time
 import types
-from pathlib import Path
 
 import pytest
+from reload_cases import CASES, Case, load
 
 import dvm_core as dvm
 from dvm_core import _core
 from dvm_core.frontends import capture, reloadable
 from dvm_core.hotreload import Host, Reloader, SourceBook
 
-DATA = Path(__file__).parent.parent / "data" / "edits"
-CASES = sorted(DATA.glob("*.py"))
 OPTIMIZED = 0x01  # code of functions has this flag; a module's and a class body's does not
 ONE = dvm.tensor([1.0])
 
@@ -31,24 +20,6 @@ ONE = dvm.tensor([1.0])
 @dvm.jit
 def unrelated(x):
     return x + 1
-
-
-class Case:
-    def __init__(self, path):
-        head, *parts = ("\n" + path.read_bytes().decode()).split("\n# ---- ")
-        self.parts = {name: text for name, text in (part.split("\n", 1) for part in parts)}
-        pairs = [line[2:].split(": ", 1) for line in head.splitlines() if line.startswith("# ")]
-        self.said = {name: [value for key, value in pairs if key == name] for name, _ in pairs}
-
-    def __getitem__(self, name):
-        return self.said.get(name, [""])[0]
-
-    def data(self, part):
-        kinds = self[f"{part}-as"].split()
-        ends = {"crlf": "\r\n", "cr": "\r"}
-        end = next((ends[kind] for kind in kinds if kind in ends), "\n")
-        encoding = next((kind for kind in kinds if kind not in ends), "utf-8")
-        return self.parts[part].replace("\n", end).encode(encoding)
 
 
 class Watch:
@@ -87,14 +58,6 @@ def watch():
     threading.setprofile(made.profile)  # for the reloader's thread, which its first request starts
     yield made
     threading.setprofile(None)
-
-
-def load(path, name):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    vars(module)["top_level"] = []  # texts note here what they run once
-    spec.loader.exec_module(module)
-    return module
 
 
 class Running:

@@ -22,7 +22,7 @@ class Clock:
 def watched(path, text="RATE = 1.0\n"):
     path.write_text(text)
     clock = Clock()
-    saves = Saves(clock)
+    saves = Saves(clock, wall=lambda: 0.0)  # before any file's time: none has an age
     saves.files = {str(path)}
     assert saves.look() == [] and not saves.moving
     return saves, clock
@@ -43,6 +43,16 @@ def test_a_file_that_is_still_written_is_no_save_yet(tmp_path):
     assert saves.look() == [str(path)] and not saves.moving
     clock.time += SETTLED
     assert saves.look() == []
+
+
+def test_a_file_that_was_written_long_enough_before_the_look_is_saved_at_once(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("RATE = 1.0\n")
+    saves = Saves(Clock(), wall=lambda: path.stat().st_mtime + SETTLED * 1.5)
+    saves.files = {str(path)}
+    saves.look()
+    path.write_text("RATE = 2.0  # longer\n")
+    assert saves.look() == [str(path)] and not saves.moving
 
 
 def test_a_file_that_is_replaced_is_saved_though_it_was_gone_meanwhile(tmp_path):
