@@ -68,19 +68,36 @@ DType dtype_of(const nb::dlpack::dtype& t) {
   return DType::kNone;
 }
 
+// An answer of a type that may not know the question: nothing, if it has no such attribute or none that can be called.
+nb::object answer(PyObject* found) {
+  if (!found) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+  }
+  return nb::steal(found);
+}
+
+// object.name(), without a bound method in between.
+nb::object ask(nb::handle object, PyObject* name) {
+  PyObject* self = object.ptr();
+  return answer(PyObject_VectorcallMethod(name, &self, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+}
+
 // What wants a gradient must not lose it unseen; a lazily negated tensor has other elements in memory. Whose type cannot say is not taken.
 bool is_plain(nb::handle tensor) {
-  const nb::object wants = nb::getattr(tensor, "requires_grad", nb::none()), negated = nb::getattr(tensor, "is_neg", nb::none());
-  return wants.is(nb::bool_(false)) && PyCallable_Check(negated.ptr()) && negated().is(nb::bool_(false));
+  static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
+  static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
+  return answer(PyObject_GetAttr(tensor.ptr(), requires_grad)).is(nb::bool_(false)) && ask(tensor, is_neg).is(nb::bool_(false));
 }
 
 // What keeps a tensor's memory where it is. The tensor itself does not: `x.data = other` and `x.set_(other)` exchange its storage, and
 // growing it moves a storage, unless NumPy has seen the tensor. Null: its type has no storage to ask for.
 LeasePtr lease_of_storage(nb::handle tensor, DType dtype) {
-  const nb::object untyped = nb::getattr(tensor, "untyped_storage", nb::none());
-  if (!PyCallable_Check(untyped.ptr())) return nullptr;
-  const nb::object storage = untyped();
-  if (nb::cast<bool>(storage.attr("resizable")()))
+  static PyObject* const untyped_storage = PyUnicode_InternFromString("untyped_storage");
+  static PyObject* const resizable = PyUnicode_InternFromString("resizable");
+  const nb::object storage = ask(tensor, untyped_storage);
+  if (!storage.is_valid()) return nullptr;
+  if (!ask(storage, resizable).is(nb::bool_(false)))
     (dtype == DType::kBF16 ? tensor.attr("view")(nb::module_::import_("torch").attr("int16")) : nb::borrow(tensor)).attr("numpy")();
   return lease_of(storage);
 }
