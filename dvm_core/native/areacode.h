@@ -144,6 +144,13 @@ struct UbBuffer {
   bool pinned = false;          // has its place to itself for the whole area
 };
 
+// The words of an area's tiles and what they are made of beside numbers; never changed once made, near shapes share them.
+struct TileWords {
+  std::vector<uint64_t> prologue, words;       // each ends with a zero head
+  std::vector<int32_t> prologue_instr, instr;  // tensor instruction of each word
+  std::vector<StripCode> strips;
+};
+
 struct AreaCode {
   AreaKind kind = AreaKind::kVector;
   Geometry space;
@@ -158,10 +165,8 @@ struct AreaCode {
   bool narrows = false;   // tiles shrink to the columns a mask shows
   std::vector<Product> products;
   std::vector<Convolution> convolutions;
-  std::vector<StripCode> strips;
   std::vector<HookCode> hooks;
-  std::vector<uint64_t> prologue_words, words;  // each ends with a zero head
-  std::vector<int32_t> prologue_instr, instr;   // tensor instruction of each word
+  std::shared_ptr<const TileWords> tile;        // null for moves
   std::shared_ptr<const TileLayout> layout;     // what the words were made from; shared by near shapes, null for moves and simulated devices
   const uint64_t* prologue = nullptr;           // the same words in code pages
   const uint64_t* code = nullptr;

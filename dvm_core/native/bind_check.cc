@@ -216,7 +216,8 @@ void plant_in_code(Program& p, int64_t number, int64_t use, const std::string& f
   AreaCode& area = simulated_area(p, number, &hold);
   std::lock_guard running(hold->running);
   if (use < 0 || use >= static_cast<int64_t>(area.uses.size())) throw UserError("no tile instruction " + std::to_string(use));
-  uint64_t* w = area.words.data() + area.uses[static_cast<size_t>(use)].word;
+  const auto faulty = std::make_shared<TileWords>(*area.tile);
+  uint64_t* w = faulty->words.data() + area.uses[static_cast<size_t>(use)].word;
   if (fault == "deaf") {
     if (head_synced(*w)) {
       uint64_t& sync = w[head_len(*w) - 1];
@@ -237,7 +238,8 @@ void plant_in_code(Program& p, int64_t number, int64_t use, const std::string& f
   } else {
     throw UserError("there is no fault \"" + fault + "\" of tile code; there are deaf, short, stuck, missing, over and alias");
   }
-  area.code = area.words.data();
+  area.code = faulty->words.data();
+  area.tile = faulty;
 }
 
 }  // namespace

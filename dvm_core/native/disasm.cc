@@ -218,12 +218,12 @@ std::string disassemble(const AreaCode& area) {
           ", ub=" + std::to_string(area.ub_bytes) + ") {\n";
   for (size_t s = 0; s < area.slots.size(); ++s) text += slot_text(area, s);
   if (area.move >= 0) return text + "0: move ; %" + std::to_string(area.move) + "\n}\n";
-  if (area.prologue_words[0]) {
+  if (area.tile->prologue[0]) {
     text += "prologue:\n";
-    append(&text, area, area.prologue_words, area.prologue_instr);
+    append(&text, area, area.tile->prologue, area.tile->prologue_instr);
     text += "tile:\n";
   }
-  append(&text, area, area.words, area.instr);
+  append(&text, area, area.tile->words, area.tile->instr);
   return text + "}\n";
 }
 

@@ -49,11 +49,7 @@ AreaCode Encoder::run() {
   if (const AreaCode* same = near(room)) {
     out_.layout = same->layout;
     out_.ub_bytes = out_.ub_peak = same->layout->ub_bytes;
-    out_.prologue_words = same->prologue_words;
-    out_.prologue_instr = same->prologue_instr;
-    out_.words = same->words;
-    out_.instr = same->instr;
-    out_.strips = same->strips;
+    out_.tile = same->tile;
   } else {
     lay_out(in_.profile.simulated ? room : with_slack(room));
   }
@@ -93,10 +89,12 @@ const AreaCode* Encoder::near(const TileRoom& room) const {
 void Encoder::lay_out(const TileRoom& room) {
   out_.ub_bytes = out_.ub_peak = allocate_ub(prologue_, ops_, &registers_, room);
   if (in_.profile.simulated) order_pipes();
+  auto tile = std::make_shared<TileWords>();
   for (size_t n = 0; n < ops_.size(); ++n)
-    if (ops_[n].id == Tile::kStrip) out_.strips.push_back(make_strip(ops_.data() + n + 1, ops_[n].behind));
-  pack(prologue_, &out_.prologue_words, &out_.prologue_instr);
-  pack(ops_, &out_.words, &out_.instr);
+    if (ops_[n].id == Tile::kStrip) tile->strips.push_back(make_strip(ops_.data() + n + 1, ops_[n].behind));
+  pack(prologue_, &tile->prologue, &tile->prologue_instr);
+  pack(ops_, &tile->words, &tile->instr);
+  out_.tile = std::move(tile);
   if (!in_.profile.simulated)
     out_.layout = std::make_shared<const TileLayout>(std::move(prologue_), std::move(ops_), std::move(registers_), room, out_.ub_bytes);
 }

@@ -66,17 +66,19 @@ void place_code(Segment* s, const CompileOptions& options) {
   } else {
     std::vector<uint64_t> words;
     for (const AreaCode& a : s->areas) {
-      words.insert(words.end(), a.prologue_words.begin(), a.prologue_words.end());
-      words.insert(words.end(), a.words.begin(), a.words.end());
+      if (!a.tile) continue;
+      words.insert(words.end(), a.tile->prologue.begin(), a.tile->prologue.end());
+      words.insert(words.end(), a.tile->words.begin(), a.tile->words.end());
     }
     s->pages = std::make_shared<const CodePages>(words);
   }
   const uint64_t* at = s->pages->data();
   for (AreaCode& a : s->areas) {
+    if (!a.tile) continue;
     a.prologue = at;
-    at += a.prologue_words.size();
+    at += a.tile->prologue.size();
     a.code = at;
-    at += a.words.size();
+    at += a.tile->words.size();
   }
 }
 
@@ -228,9 +230,13 @@ int64_t segment_bytes(const Segment& s) {
   int64_t n = sizeof(Segment) + held(s.areas) + held(s.paces) + held(s.stack_end) + held(s.views) + held(s.view.areas) + held(s.view.slots) +
               held(s.view.scratch) + held(s.view.over_inputs) + held(s.view.folded_into);
   for (const AreaCode& a : s.areas) {
-    n += held(a.slots) + held(a.axes) + held(a.constants) + held(a.joins) + held(a.products) + held(a.convolutions) + held(a.hooks) + held(a.prologue_words) +
-         held(a.words) + held(a.prologue_instr) + held(a.instr) + held(a.uses) + held(a.operands) + held(a.operand_strides) + held(a.strips);
-    for (const StripCode& strip : a.strips) n += held(strip.steps) + held(strip.streams);
+    n += held(a.slots) + held(a.axes) + held(a.constants) + held(a.joins) + held(a.products) + held(a.convolutions) + held(a.hooks) + held(a.uses) +
+         held(a.operands) + held(a.operand_strides);
+    if (a.tile && s.view.joined < 0) {
+      n += static_cast<int64_t>(sizeof(TileWords)) + held(a.tile->prologue) + held(a.tile->words) + held(a.tile->prologue_instr) + held(a.tile->instr) +
+           held(a.tile->strips);
+      for (const StripCode& strip : a.tile->strips) n += held(strip.steps) + held(strip.streams);
+    }
     if (a.layout && s.view.joined < 0)
       n += static_cast<int64_t>(sizeof(TileLayout)) + held(a.layout->prologue) + held(a.layout->ops) + held(a.layout->registers);
   }
@@ -242,8 +248,9 @@ std::string tile_text(const Segment& s, int area) { return disassemble(s.areas.a
 
 std::vector<uint64_t> tile_words(const Segment& s, int area) {
   const AreaCode& a = s.areas.at(static_cast<size_t>(area));
-  std::vector<uint64_t> words = a.prologue_words;
-  words.insert(words.end(), a.words.begin(), a.words.end());
+  if (!a.tile) return {};
+  std::vector<uint64_t> words = a.tile->prologue;
+  words.insert(words.end(), a.tile->words.begin(), a.tile->words.end());
   return words;
 }
 

@@ -271,7 +271,7 @@ StripCode Encoder::make_strip(const TileOp* ops, int32_t count) const {
 }
 
 void do_strip(Core& c, const uint64_t* w) {
-  const StripCode& code = c.run.area.strips[operand_b(w[1])];
+  const StripCode& code = c.run.area.tile->strips[operand_b(w[1])];
   const int count = static_cast<int>(code.steps.size());
   alignas(64) float sides[kMostSides][kStripMost];
   StripStep steps[kLongestStrip + 1];

@@ -50,8 +50,8 @@ struct Touches {
 Touches touches(const AreaCode& area, uint32_t slot) {
   const uint32_t operand = kGlobal | slot;
   Touches t;
-  for (size_t w = 0; area.words[w];) {
-    const uint64_t* words = area.words.data() + w;
+  for (size_t w = 0; area.tile->words[w];) {
+    const uint64_t* words = area.tile->words.data() + w;
     const Tile id = head_id(*words);
     const int at = static_cast<int>(w);
     if (head_dst(*words) == operand && t.first_write < 0) t.first_write = at;
