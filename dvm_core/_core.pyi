@@ -184,6 +184,8 @@ class Program:
     backward: bool  # any instruction is marked backward
     @property
     def launches(self) -> int: ...
+    def forget_segments(self) -> None:
+        """Lets go of the code that the selector has of it; a launch that runs keeps its own, a later one compiles anew."""
     @property
     def segments(self) -> int:
         """For how many shapes, kept values, hooks and devices the selector has code of it ready."""

@@ -50,6 +50,13 @@ def launches(programs: Iterable[Any]) -> dict[int, int]:
     return {p.id: p.launches for p in programs}
 
 
+def replaced(at_swap: dict[int, int], programs: Iterable[Any]) -> list[Any]:
+    """Programs of functions that were launched since the swap, which were not launched themselves: others run in their place."""
+    programs = list(programs)
+    names = {program.name for program in programs if program.launches > at_swap.get(program.id, 0)}
+    return [program for program in programs if program.name in names and program.launches == at_swap.get(program.id)]
+
+
 def patched(before: dict[int, Fingerprint], at_swap: dict[int, int], programs: Iterable[Any],
             in_use: dict[str, set[int]]) -> tuple[int, int]:
     """(instructions that differ, instructions in all) over the programs launched since the swap.

@@ -154,6 +154,8 @@ class Transaction:
     def _counted(self) -> tuple[int, int]:
         if self._count is None:
             self._count = fingerprint.patched(self._before, self._at_swap, self.host.programs(), self.host.in_use)
+            for program in fingerprint.replaced(self._at_swap, self.host.programs()):
+                program.forget_segments()  # one that comes back, in another branch or by undo, is compiled again: microseconds
             self._before = {}  # the undo record lives on; hashes of hundreds of programs need not
         return self._count
 

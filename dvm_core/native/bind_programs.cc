@@ -207,6 +207,9 @@ void bind_programs(nb::module_& m) {
                      Replay::tell();
                      return p.launches.load();
                    })
+      .def(
+          "forget_segments", [](Program& p) { p.forget_segments(~uint64_t{0}); },
+          "Lets go of the code that the selector has of it; a launch that runs keeps its own, a later one compiles anew.")
       .def_prop_ro(
           "segments", [](Program& p) { return p.segment_count(); }, "For how many shapes, kept values, hooks and devices the selector has code of it ready.")
       .def_prop_ro("input_count", [](Program& p) { return p.code()->inputs.size(); })
