@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 
+import dvm_wire
 import numpy as np
 import pytest
 from agent_harness import adapter  # noqa: F401 - a fixture
@@ -161,6 +162,10 @@ def test_a_syntax_error_changes_nothing(adapter, training):
     answer = adapter.request("reload", path=training.save("return y", "return (y"))
     assert answer["outcome"] == "refused" and answer["reasons"][0].startswith("model.py:15: ")
     assert training.settled() == 3
+
+
+def test_a_file_on_disk_is_waited_for_until_it_has_settled(adapter):
+    assert agent._session.reloader.host.settle is dvm_wire.settle
 
 
 def test_many_saves_in_a_row_are_all_answered(adapter, training):

@@ -230,3 +230,19 @@ def test_a_constant_that_other_top_level_code_has_read_is_told_with_file_and_lin
     assert told[0].endswith("what that made keeps 0.1")
     told = config.call_until(config.save(config.path.read_text().replace("= 2", "= 3")), config.module.rate).reasons
     assert [text.split(" of ")[1].split(";")[0] for text in told] == ["by_class.py that has run already (line 5)"]
+
+
+def test_what_is_read_is_what_the_file_settles_on(program):
+    p = program()
+    settled = []
+
+    def settle(path):
+        settled.append(path)
+        p.path.write_text(AFTER)  # the writer's last piece
+
+    p.reloader.host.settle = settle
+    assert p.call_until(p.save(AFTER.replace("* 3", "* "))).outcome == "applied" and p.module.scale(1) == 3
+    assert settled == [str(p.path)]
+    answers = Answers()
+    p.reloader.reload(str(p.path), BEFORE, answers.append)
+    assert p.call_until(answers).outcome == "applied" and settled == [str(p.path)], "a text that was handed over needs no waiting"
