@@ -3,14 +3,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import os
-import pickle
 import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .errors import RequestError
+from .memory_files import perfetto, torch_snapshot
 from .memory_model import Buffer, read_buffers
 from .registry import Body, Needs, request
 from .tensors import _evaluated, reference_of, tensor_bytes, write_text
@@ -32,59 +31,6 @@ def npy(told: Body, data: bytes) -> bytes:
     header = repr({"descr": _NPY[dtype], "fortran_order": False, "shape": shape}).encode("latin1")
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
-
-
-def perfetto(buffers: list[Buffer]) -> bytes:
-    """Chrome trace JSON: an async span per buffer, and a counter. One instruction is one microsecond, counted from the first."""
-    start = min((buffer.born for buffer in buffers), default=0)
-    end = max((max(buffer.born, buffer.freed or 0) for buffer in buffers), default=0) + 1
-    events: list[Body] = [{"ph": "M", "pid": 1, "tid": 1, "name": "process_name", "args": {"name": "tensor memory"}}]
-    change: dict[int, int] = {}
-    for buffer in buffers:
-        freed = end if buffer.freed is None else buffer.freed
-        common = {"cat": buffer.cls, "id": buffer.id, "name": buffer.name, "pid": 1, "tid": 1}
-        about = {"bytes": buffer.bytes, "shape": buffer.shape, "address": hex(buffer.address), "reuses": buffer.reuses,
-                 "made at": buffer.place}
-        events.append({"ph": "b", "ts": buffer.born - start, **common, "args": about})
-        events.append({"ph": "e", "ts": freed - start, **common})
-        change[buffer.born] = change.get(buffer.born, 0) + buffer.bytes
-        if buffer.freed is not None:
-            change[buffer.freed] = change.get(buffer.freed, 0) - buffer.bytes
-    live = 0
-    for time in sorted(change):
-        live += change[time]
-        events.append({"ph": "C", "ts": time - start, "pid": 1, "tid": 1, "name": "bytes alive", "args": {"bytes": live}})
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, separators=(",", ":")).encode()
-
-
-def torch_snapshot(buffers: list[Buffer]) -> bytes:
-    """What pytorch.org/memory_viz opens: plain containers in pickle protocol 4 (the viewer knows 2 to 4 and no classes)."""
-
-    def frames(buffer: Buffer) -> list[Body]:
-        file, _, number = buffer.place.rpartition(":")
-        name = f"{buffer.cls} {buffer.name} {buffer.shape}".rstrip()
-        return [{"filename": file or "?", "line": int(number) if number.isdigit() else 0, "name": name}]
-
-    trace: list[tuple[int, int, Body]] = []
-    for buffer in buffers:
-        common = {"addr": buffer.address, "size": buffer.bytes, "stream": 0, "frames": frames(buffer)}
-        trace.append((buffer.born, 1, {"action": "alloc", **common, "time_us": buffer.born}))
-        if buffer.freed is not None:
-            # Frees come first within an instant: the address may be handed out again at once.
-            trace.append((buffer.freed, 0, {"action": "free_requested", **common, "time_us": buffer.freed}))
-            trace.append((buffer.freed, 0, {"action": "free_completed", **common, "time_us": buffer.freed}))
-    trace.sort(key=lambda entry: entry[:2])
-    segments = []
-    for buffer in buffers:
-        if buffer.freed is None:
-            block = {"address": buffer.address, "size": buffer.bytes, "requested_size": buffer.bytes, "state": "active_allocated",
-                     "frames": frames(buffer)}
-            segments.append({
-                "device": 0, "address": buffer.address, "total_size": buffer.bytes, "allocated_size": buffer.bytes,
-                "active_size": buffer.bytes, "requested_size": buffer.bytes, "stream": 0,
-                "segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False,
-                "frames": frames(buffer), "blocks": [block]})
-    return pickle.dumps({"segments": segments, "device_traces": [[entry for _, _, entry in trace]], "allocator_settings": {}}, protocol=4)
 
 
 def _write(path: str, data: bytes) -> int:

@@ -11,7 +11,7 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class Buffer:
-    """One buffer of the log. Times are counts of instructions run; freed is None while it lives."""
+    """One buffer of the log. Times are counts of instructions run, and nanoseconds (-1: not known); freed is None while it lives."""
 
     id: int
     name: str
@@ -24,6 +24,9 @@ class Buffer:
     step: int
     shape: str
     place: str
+    born_ns: int = -1
+    freed_ns: int = -1
+    in_place_of: int = -1  # id of the buffer whose bytes it took over
 
     def alive_at(self, time: int) -> bool:
         return self.born <= time and (self.freed is None or time < self.freed)
@@ -76,7 +79,8 @@ def read_buffers(body: dict[str, Any]) -> list[Buffer]:
             id=_whole(entry.get("id")), name=str(entry.get("name") or f"%{entry.get('id')}"), cls=cls if cls in CLASSES else OTHER,
             bytes=size, born=_whole(entry.get("born")), freed=None if freed is None or _whole(freed, -1) < 0 else _whole(freed),
             address=_whole(entry.get("address")), reuses=_whole(entry.get("reuses", entry.get("reuse"))), step=_whole(entry.get("step")),
-            shape=label, place=_place(entry.get("place"))))
+            shape=label, place=_place(entry.get("place")), born_ns=_whole(entry.get("bornNs"), -1),
+            freed_ns=_whole(entry.get("freedNs"), -1), in_place_of=_whole(entry.get("inPlaceOf"), -1)))
     return sorted(found, key=lambda buffer: (buffer.born, buffer.id))
 
 

@@ -309,8 +309,9 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
 
     # ---- changing a tensor in place --------------------------------------------------------------------------------------------------
 
-    def replace(self, tensor: Tensor, value: int, what: str) -> None:
-        """The tensor object stands for another value from now on. Raises UnsupportedError where MindSpore's result would differ."""
+    def replace(self, tensor: Tensor, value: int, what: str, cls: str = "") -> None:
+        """The tensor object stands for another value from now on. Raises UnsupportedError where MindSpore's result would differ.
+        cls: what its buffer is to the memory log, default by the tensor."""
         address = tensor.data_ptr()
         if address in self.copies or (address in self.arguments and compat.is_view(tensor)) or tensor.storage_offset():
             self.refuse(_INTO_A_VIEW.format(what))
@@ -326,7 +327,9 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
                 self.refuse(f"{what} changes a tensor another one is a view of; copy it first (h = h.copy())")
         self.untraceable = "it changes a tensor in place"
         self.replaced.append(compat.same_memory(tensor))
-        compat.replace_data(tensor, self.tensor(value))
+        new = self.tensor(value)
+        _core.log_replaced(address, new.data_ptr(), cls or ("parameter" if compat.is_parameter(tensor) else "activation"))
+        compat.replace_data(tensor, new)
 
     def living(self) -> list[int]:
         """Values some tensor outside still stands for."""

@@ -278,6 +278,10 @@ def is_complex(tensor: Tensor) -> bool:
     return tensor.dtype in (ms.complex64, ms.complex128)
 
 
+def is_parameter(tensor: Tensor) -> bool:
+    return isinstance(tensor, ms.Parameter)
+
+
 def has_backward_hooks(cell: Any) -> bool:
     """Whether hooks wait for a cell's gradients."""
     return bool(getattr(cell, "_backward_hook", None) or getattr(cell, "_backward_pre_hook", None))

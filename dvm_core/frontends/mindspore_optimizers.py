@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from .. import _core
 from .emit import F32, F64
 from .lowering import Unlowerable, lowers
 
@@ -38,11 +39,27 @@ def _root(c: Any, a: Any) -> Any:
     return math.sqrt(a) if isinstance(a, float) else c.sqrt(a)
 
 
+def _parameter(c: Any, tensor: Any) -> int:
+    return _float(c, tensor, "parameter")
+
+
 def _state(c: Any, tensor: Any) -> int:
+    return _float(c, tensor, "optimizer")
+
+
+def _float(c: Any, tensor: Any, cls: str) -> int:
     value = c.value(tensor)
     if c.dtype(value) not in (F32, F64):
         raise Unlowerable
+    _core.log_class(tensor.data_ptr(), cls)
     return value
+
+
+def _replace(c: Any, what: str, variable: Any, value: int, states: Iterable[tuple[Any, int]]) -> None:
+    """The states and then the parameter stand for their new values."""
+    for state, new in states:
+        c.replace(state, new, what, "optimizer")
+    c.replace(variable, value, what, "parameter")
 
 
 def _moved(c: Any, state: int, rate: Any, towards: int) -> int:
@@ -58,27 +75,24 @@ def _momentum(c: Any, variable: Any, velocity: Any, rate: Any, gradient: Any, mo
     g, by, lr = c.value(gradient), _number(c, momentum), _number(c, rate)
     speed = c.add(c.mul(_state(c, velocity), by), g)
     step = c.add(g, c.mul(speed, by)) if attrs["use_nesterov"] else speed
-    new = c.sub(_state(c, variable), c.mul(step, lr))
-    c.replace(velocity, speed, "ApplyMomentum")
-    c.replace(variable, new, "ApplyMomentum")
+    _replace(c, "ApplyMomentum", variable, c.sub(_parameter(c, variable), c.mul(step, lr)), [(velocity, speed)])
     return variable
 
 
 @lowers("SGD")
 def _sgd(c: Any, variable: Any, gradient: Any, rate: Any, velocity: Any, momentum: Any, fresh: Any) -> Any:
     attrs = c.primitive.attrs
-    value, g, lr, by = _state(c, variable), c.value(gradient), _number(c, rate), _number(c, momentum)
+    value, g, lr, by = _parameter(c, variable), c.value(gradient), _number(c, rate), _number(c, momentum)
     if attrs["weight_decay"]:
         g = c.add(g, c.mul(value, float(attrs["weight_decay"])))
-    step = g
+    step, states = g, []
     if _counts(by):  # the first gradient is the velocity as it is
         first = c.greater(_state(c, fresh), 0.0)
         speed = c.add(c.mul(_state(c, velocity), by), c.mul(g, 1.0 - float(attrs["dampening"])))
         speed = c.select(first, g, speed)
         step = c.add(g, c.mul(speed, by)) if attrs["nesterov"] else speed
-        c.replace(velocity, speed, "SGD")
-        c.replace(fresh, c.full(0.0, c.shape(value), c.dtype(value)), "SGD")
-    c.replace(variable, c.sub(value, c.mul(step, lr)), "SGD")
+        states = [(velocity, speed), (fresh, c.full(0.0, c.shape(value), c.dtype(value)))]
+    _replace(c, "SGD", variable, c.sub(value, c.mul(step, lr)), states)
     return variable
 
 
@@ -91,24 +105,21 @@ def _adam(c: Any, variable: Any, first: Any, second: Any, power_1: Any, power_2:
     left_1, left_2 = (_of(c, "sub", 1.0, _number(c, power)) for power in (power_1, power_2))
     lr = _of(c, "div", _of(c, "mul", _number(c, rate), _root(c, left_2)), left_1)
     step = _moved(c, m, b1, g) if c.primitive.attrs["use_nesterov"] else m
-    new = c.sub(_state(c, variable), c.div(c.mul(step, lr), c.add(c.sqrt(v), _number(c, epsilon))))
-    for tensor, value in ((first, m), (second, v), (variable, new)):
-        c.replace(tensor, value, "Adam")
+    new = c.sub(_parameter(c, variable), c.div(c.mul(step, lr), c.add(c.sqrt(v), _number(c, epsilon))))
+    _replace(c, "Adam", variable, new, [(first, m), (second, v)])
     return variable, first, second
 
 
 @lowers("AdamWeightDecay")
 def _adam_weight_decay(c: Any, variable: Any, first: Any, second: Any, rate: Any, beta_1: Any, beta_2: Any, epsilon: Any, decay: Any,
                        gradient: Any, *_: Any) -> tuple[Any, Any, Any]:
-    g, value, weight = c.value(gradient), _state(c, variable), _number(c, decay)
+    g, value, weight = c.value(gradient), _parameter(c, variable), _number(c, decay)
     m = _moved(c, _state(c, first), _number(c, beta_1), g)
     v = _moved(c, _state(c, second), _number(c, beta_2), c.mul(g, g))
     step = c.div(m, c.add(c.sqrt(v), _number(c, epsilon)))
     if _counts(weight):
         step = c.add(step, c.mul(value, weight))
-    new = c.sub(value, c.mul(step, _number(c, rate)))
-    for tensor, result in ((first, m), (second, v), (variable, new)):
-        c.replace(tensor, result, "AdamWeightDecay")
+    _replace(c, "AdamWeightDecay", variable, c.sub(value, c.mul(step, _number(c, rate))), [(first, m), (second, v)])
     return variable, first, second
 
 

@@ -77,7 +77,8 @@ class Trace:
                     tensor = tensors[source] if source.__class__ is int else source
                     strides = None if tensor.is_contiguous() else tuple(tensor.stride())
                     address = tensor.data_ptr()
-                    graph.input(address, entry.shape, entry.dtype, strides, tensor, "parameter" if entry.needs_grad else "")
+                    cls = "parameter" if entry.needs_grad and source is tensor else ""
+                    graph.input(address, entry.shape, entry.dtype, strides, tensor, cls)
                     capture.inputs[address, entry.shape, entry.dtype, strides] = value
                     if entry.needs_grad:
                         capture.leaves[value] = tensor

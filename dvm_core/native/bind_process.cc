@@ -140,6 +140,15 @@ void bind_process(nb::module_& m) {
   m.def("empty", &empty, "shape"_a, "dtype"_a, "A NumPy array on pooled, 128-byte aligned memory (bfloat16 as uint16), contents undefined.");
   m.def("stats", &stats, "Counters of the process, the dictionary of dvm.stats().");
   m.def("memory_log", &memory_log, "enable"_a, "Starts or stops the log of buffers; off, it costs nothing.");
+  m.def(
+      "log_class", [](uintptr_t address, const std::string& cls) { log_class(reinterpret_cast<const void*>(address), cls); }, "address"_a, "cls"_a,
+      "What the framework's buffer there is, to the log.");
+  m.def(
+      "log_replaced",
+      [](uintptr_t address, uintptr_t by, const std::string& cls) {
+        log_replaced(reinterpret_cast<const void*>(address), reinterpret_cast<const void*>(by), cls);
+      },
+      "address"_a, "by"_a, "cls"_a, "To the log: a tensor gets other memory, a result that will be of that class; its old buffer ends with its last user.");
   m.def("memory_events", &memory_event_list, "since"_a = 0, "Logged buffers with id >= since, oldest first (the last 65536).");
   m.def(
       "set_threads", [](nb::handle n) { set_pool_threads(static_cast<int>(std::clamp<int64_t>(to_int(n, "set_threads"), 0, INT32_MAX))); }, "n"_a,

@@ -29,6 +29,7 @@ class Queue {
     events_.push_back(std::move(event));
     while (events_.size() > kMaxEvents || (bytes_ > kMaxBytes && events_.size() > 1)) {
       bytes_ -= events_.front().data.size();
+      log_freed(events_.front().log_id);
       events_.pop_front();
       ++dropped_;
     }
@@ -40,6 +41,7 @@ class Queue {
     std::vector<HookEvent> out;
     while (!events_.empty() && static_cast<int64_t>(out.size()) < limit) {
       bytes_ -= events_.front().data.size();
+      log_freed(events_.front().log_id);
       out.push_back(std::move(events_.front()));
       events_.pop_front();
     }

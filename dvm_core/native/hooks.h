@@ -20,10 +20,12 @@ struct Hook {
 struct HookEvent {
   std::string kind;              // "stats" or "capture"
   int64_t hook = 0, program = 0, instruction = 0, launch = 0, step = 0;
+  uint32_t place = 0;            // of the instruction
   Dims shape;
   DType dtype = DType::kNone;
   Stats stats;
   std::vector<uint8_t> data;
+  int64_t log_id = -1;           // of the data, in the memory log
   std::string placeholder;       // why there is no data
   int64_t time_ns = 0;
 };

@@ -314,6 +314,7 @@ void Launch::publish_results(int begin, int end) {
     event.instruction = h.instruction;
     event.launch = number;
     event.step = step;
+    event.place = instr.place;
     event.shape = instr.shape;
     event.dtype = instr.dtype;
     if (h.kind == kHookCapture) {

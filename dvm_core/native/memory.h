@@ -74,8 +74,12 @@ int64_t log_buffer(const void* address, int64_t bytes, const BufferTag& tag);
 // however often it is an input; it is freed when the last of its users has called log_freed, unless its class outlives a call.
 int64_t log_external(const void* address, int64_t bytes, const BufferTag& tag);
 void log_freed(int64_t id);
+// What the framework's buffer at an address is.
+void log_class(const void* address, const std::string& cls);
+// The tensor that had the one buffer is about to get the other, a result that will be of that class. The first ends with its last user.
+void log_replaced(const void* address, const void* by, const std::string& cls);
 void log_name(int64_t id, const std::string& name);
-// A buffer whose whole life is known (a slot of a finished launch's workspace).
+// A buffer whose whole life is known (a slot of a finished launch's workspace). What it is in place of ends where it begins.
 int64_t log_span(const void* address, int64_t bytes, const BufferTag& tag, int64_t born, int64_t freed, int64_t born_ns, int64_t freed_ns);
 int64_t now_ns();                      // the log's and the hooks' clock: monotonic nanoseconds
 // Buffers with id >= since, oldest first; the log keeps the last 65536.

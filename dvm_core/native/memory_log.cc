@@ -21,8 +21,10 @@ struct Log {
   std::unordered_map<uintptr_t, uint32_t> handed_out;  // per address, how often
   struct External {
     int64_t id, bytes, users;
+    bool replaced = false;                             // nobody will see it again but those who use it now
   };
   std::unordered_map<uintptr_t, External> externals;   // the framework's buffers that are live, by address
+  std::unordered_map<uintptr_t, std::string> expected; // classes of results that are not there yet, by address
 
   int64_t add(BufferEvent e) {
     e.id = first + static_cast<int64_t>(events.size());
@@ -51,11 +53,21 @@ struct Log {
     return index < 0 || index >= static_cast<int64_t>(events.size()) ? nullptr : &events[static_cast<size_t>(index)];
   }
 
-  void free(int64_t id) {
+  void free(int64_t id) { end(id, instructions_run(), now_ns()); }
+
+  void end(int64_t id, int64_t freed, int64_t freed_ns) {
     BufferEvent* e = find(id);
     if (!e || e->freed >= 0) return;
-    e->freed = instructions_run();
-    e->freed_ns = now_ns();
+    e->freed = freed;
+    e->freed_ns = freed_ns;
+  }
+
+  // Whose bytes another buffer takes over ends with that one's birth: the bytes are there once.
+  void take_over(int64_t id, int64_t born, int64_t born_ns) {
+    BufferEvent* e = find(id);
+    if (!e) return;
+    e->freed = std::max(e->born, std::min(e->freed, born));
+    e->freed_ns = std::max(e->born_ns, std::min(e->freed_ns, born_ns));
   }
 };
 
@@ -96,6 +108,7 @@ void memory_log(bool enable) {
     l.events.clear();
     l.handed_out.clear();
     l.externals.clear();
+    l.expected.clear();
   }
   enabled.store(enable);
 }
@@ -119,6 +132,7 @@ int64_t log_span(const void* address, int64_t bytes, const BufferTag& tag, int64
   e.born_ns = born_ns;
   e.freed_ns = freed_ns;
   std::lock_guard lock(log().mutex);
+  if (tag.in_place_of >= 0) log().take_over(tag.in_place_of, born, born_ns);
   return log().add(std::move(e));
 }
 
@@ -129,11 +143,32 @@ void log_freed(int64_t id) {
   if (const BufferEvent* e = l.find(id)) {
     const auto external = l.externals.find(e->address);
     if (external != l.externals.end() && external->second.id == id) {
-      if (--external->second.users > 0 || outlives_a_call(e->tag.cls)) return;
+      if (--external->second.users > 0 || (outlives_a_call(e->tag.cls) && !external->second.replaced)) return;
       l.externals.erase(external);
     }
   }
   l.free(id);
+}
+
+void log_class(const void* address, const std::string& cls) {
+  Log& l = log();
+  std::lock_guard lock(l.mutex);
+  const auto known = l.externals.find(reinterpret_cast<uintptr_t>(address));
+  if (BufferEvent* e = known == l.externals.end() ? nullptr : l.find(known->second.id)) e->tag.cls = cls;
+}
+
+void log_replaced(const void* address, const void* by, const std::string& cls) {
+  if (!memory_log_on()) return;
+  Log& l = log();
+  std::lock_guard lock(l.mutex);
+  if (l.expected.size() >= kKept) l.expected.clear();  // of results that were never made
+  l.expected[reinterpret_cast<uintptr_t>(by)] = cls;
+  const auto old = l.externals.find(reinterpret_cast<uintptr_t>(address));
+  if (old == l.externals.end()) return;
+  old->second.replaced = true;
+  if (old->second.users > 0) return;
+  l.free(old->second.id);
+  l.externals.erase(old);
 }
 
 void log_name(int64_t id, const std::string& name) {
@@ -166,6 +201,10 @@ int64_t log_external(const void* address, int64_t bytes, const BufferTag& tag) {
   BufferEvent e = make_event(address, bytes, tag);
   e.born = tag.born >= 0 ? tag.born : instructions_run();
   e.born_ns = now_ns();
+  if (const auto cls = l.expected.find(e.address); cls != l.expected.end()) {
+    if (tag.program >= 0) e.tag.cls = cls->second;
+    l.expected.erase(cls);
+  }
   const int64_t id = l.add(std::move(e));
   l.externals[reinterpret_cast<uintptr_t>(address)] = {id, bytes, 1};
   return id;

@@ -81,6 +81,14 @@ std::string no_memory(int64_t bytes) { return "no memory for " + std::to_string(
 bool copy_here(HookEvent& event, const Value& value, int64_t bytes) {
   try {
     event.data.resize(static_cast<size_t>(bytes));
+    if (bytes && memory_log_on()) {
+      BufferTag tag;
+      tag.cls = "snapshot";
+      tag.place = event.place;
+      tag.program = event.program;
+      tag.instruction = event.instruction;
+      event.log_id = log_buffer(event.data.data(), bytes, tag);
+    }
     copy_contiguous(event.data.data(), value);
     return true;
   } catch (const std::bad_alloc&) { return false; }

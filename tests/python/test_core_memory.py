@@ -178,6 +178,50 @@ def test_the_log_has_the_workspace_in_its_order(log):
         assert e["born"] < e["freed"] and e["born_ns"] <= e["freed_ns"]
 
 
+def overlapping(events):
+    """Pairs of buffers that are alive at one time and have bytes in common."""
+    live, found = [], []
+    for e in sorted(events, key=lambda e: (e["born"], e["id"])):
+        live = [other for other in live if other["freed"] < 0 or other["freed"] > e["born"]]
+        low, high = e["address"], e["address"] + e["bytes"]
+        found += [(other, e) for other in live if other["address"] < high and low < other["address"] + other["bytes"]]
+        live.append(e)
+    return found
+
+
+def test_what_is_overwritten_in_place_ends_where_its_successor_begins(log):
+    r = Recorder("in place")
+    x = r.input(np.full((64, 64), 0.5, np.float32))
+    h = x
+    for _ in range(4):
+        h = r.add(r.matmul(h, x, attrs=(0, 0)), h)
+        h = r.sub(h, r.sum(h, attrs=(0, 0)))  # ends the area: both sides are stored
+    r.graph.flush((h,))
+    events = log()
+    taken = [e for e in events if e["in_place_of"] >= 0]
+    by_id = {e["id"]: e for e in events}
+    assert taken and all(by_id[e["in_place_of"]]["freed"] <= e["born"] for e in taken)
+    assert not overlapping(events)
+
+
+def test_a_snapshot_is_a_buffer_until_it_is_taken(log):
+    r = Recorder("snapshot")
+    y = r.neg(r.input(arange(300)), name="y", place=place(320))
+    program = r.graph.flush((y,)).program
+    _core.set_hook(program.id, 0, _core.HOOK_CAPTURE, 9)
+    try:
+        r = Recorder("snapshot")
+        r.graph.flush((r.neg(r.input(arange(300)), name="y", place=place(320)),))
+        _core.synchronize_copies()
+        (copy,) = [e for e in log() if e["cls"] == "snapshot"]
+        assert (copy["bytes"], copy["place"], copy["program"], copy["instruction"], copy["freed"]) == (1200, place(320), program.id, 0, -1)
+        _core.poll_events()
+        (copy,) = [e for e in log() if e["cls"] == "snapshot"]
+        assert copy["freed"] >= copy["born"]
+    finally:
+        _core.clear_hook(program.id, 0, _core.HOOK_CAPTURE, 9)
+
+
 def test_a_parameter_is_one_buffer_however_often_it_is_used(log):
     w, x = arange(4), arange(4)
     for _ in range(3):
@@ -189,6 +233,22 @@ def test_a_parameter_is_one_buffer_however_often_it_is_used(log):
     assert len([e for e in events if e["cls"] == "parameter"]) == 1
     assert all(e["freed"] == -1 for e in events if e["cls"] == "parameter")
     assert all(e["freed"] >= 0 for e in events if e["cls"] == "activation")
+
+
+def test_a_replaced_parameter_ends_and_the_result_has_its_class(log):
+    w = arange(64)
+    for _ in range(3):
+        r = Recorder("replaced")
+        new = np.empty_like(w)
+        y = r.neg(r.input(w, "parameter"))
+        _core.log_replaced(w.ctypes.data, new.ctypes.data, "parameter")
+        r.graph.flush((), ((y, new.ctypes.data),))
+        del r
+        w = new
+    parameters = [e for e in log() if e["cls"] == "parameter"]
+    assert [e["freed"] >= 0 for e in parameters] == [True, True, True, False]
+    _core.log_class(w.ctypes.data, "optimizer")
+    assert log()[-1]["cls"] == "optimizer"
 
 
 def test_reuse_counts_how_often_an_address_was_handed_out(log):

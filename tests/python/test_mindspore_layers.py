@@ -1,6 +1,7 @@
 """Layers of convolution and recurrent networks in a captured function: MindSpore's values and gradients, all on our instructions."""
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from mindspore import Parameter, ParameterTuple, Tensor, mint, nn, ops  # noqa: 
 from window_reference import through  # noqa: E402
 
 import dvm_core as dvm  # noqa: E402
+from dvm_core import _core  # noqa: E402
 from dvm_core.frontends import mindspore_optimizers, notices  # noqa: E402
 
 random = np.random.default_rng(7)
@@ -204,6 +206,21 @@ def test_an_optimizer_inside_a_captured_function_moves_parameters_and_states_ali
         captured(g)
     for a, b in zip(ours.get_parameters(), theirs.get_parameters(), strict=True):
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5, atol=1e-6, err_msg=a.name)
+
+
+def test_the_memory_log_tells_parameters_from_states_and_keeps_none_that_was_replaced() -> None:
+    parameter = Parameter(Tensor(np.ones((16, 8), np.float32)), name="a")
+    optimizer = nn.Adam(ParameterTuple([parameter]), 0.1)
+    captured = dvm.jit(lambda g: optimizer(g))
+    _core.memory_log(True)
+    try:
+        for _ in range(3):
+            captured((tensor(16, 8),))
+        live = [e for e in _core.memory_events() if e["freed"] < 0 and e["bytes"] == 512]
+        assert collections.Counter(e["cls"] for e in live if e["program"] > 0) == {"optimizer": 2, "parameter": 1}
+        assert {e["address"] for e in live if e["cls"] == "parameter"} == {parameter.data_ptr()}
+    finally:
+        _core.memory_log(False)
 
 
 def test_nesterov_momentum_is_what_its_formula_says() -> None:  # MindSpore's own kernel on a CPU leaves it out
