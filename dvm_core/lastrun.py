@@ -96,21 +96,24 @@ class Recorder:
                 "gradient": item.opcode not in CONSTANT, "stats": self._stats.get((program.id, item.index)),
             }
             known = self._values.setdefault(path, {})
-            if (*key, occurrence) in known:
-                _widen(value, known[(*key, occurrence)])
-            elif len(known) >= _MOST_VALUES:
-                continue
-            known[(*key, occurrence)] = value
+            text = value["text"] = self._line_of(path, line).rstrip()
+            before = known.pop((*key, occurrence), None)  # the newest comes last
+            if before is not None and before["text"] == text:
+                _widen(value, before)
+            if len(known) < _MOST_VALUES:
+                known[(*key, occurrence)] = value
             self._changed.add(path)
 
     def _save(self, path: str) -> None:
         if not os.path.isfile(path):  # a notebook's cell, code from a text
             return
-        values = list(self._values.get(path, {}).values())
+        # A line that was edited since is another line: what was gathered of it is of no use.
+        values = [value for value in self._values.get(path, {}).values() if value["text"] == self._line_of(path, value["line"]).rstrip()]
         told = [{name: notice[name] for name in ("text", "line", "category")}
                 for notice in notices.past() if notice["path"] == path and notice["line"]]
         wanted = {value["line"] for value in values} | {notice["line"] for notice in told}
         texts = {str(line): self._line_of(path, line).rstrip() for line in sorted(wanted)}
+        values = [{name: part for name, part in value.items() if name != "text"} for value in values]
         try:
             lastrun.save(path, {"texts": texts, "values": values, "functions": _functions(values), "notices": told})
         except OSError as error:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import math
 import weakref
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,7 @@ def _range(log: Log, arguments: Body) -> tuple[int, int]:
     for name, default in (("from", start), ("to", end)):
         given = arguments.get(name)
         given = default if given is None else given
-        if not isinstance(given, (int, float)) or isinstance(given, bool) or given != given:
+        if not isinstance(given, (int, float)) or isinstance(given, bool) or not math.isfinite(given):
             raise RequestError(f'"{name}" is {given!r}; it must be a count of instructions')
         bounds.append(min(max(int(given), start), end))
     first, last = bounds
@@ -143,24 +144,25 @@ async def _selected(session: Session, log: Log, number: Any) -> Body:
     buffer = next((b for b in log.buffers if b.id == number), None)
     if buffer is None:
         raise RequestError(f"there is no buffer {number!r} in the log (the oldest are forgotten)")
-    entry = log.entries[buffer.id]
+    entry = log.entries.get(buffer.id, {})
     low, high = buffer.address, buffer.address + buffer.bytes
     here = [b for b in log.buffers if b.address < high and low < b.address + b.bytes and b is not buffer]
     before = max((b for b in here if b.freed is not None and b.freed <= buffer.born), key=lambda b: b.born, default=None)
     after = min((b for b in here if buffer.freed is not None and b.born >= buffer.freed), key=lambda b: b.born, default=None)
     program, instruction = entry.get("program", 0), entry.get("instruction", -1)
     flow = await session.tensors.ask("memoryFlow", program=program, instruction=instruction) if program and instruction >= 0 else {}
-    made = [b for b in log.buffers if log.entries[b.id].get("program") == program and abs(b.step - buffer.step) <= 1]
-    operands = [_nearest(log, made, index, buffer.born, -1) for index in flow.get("operands", ())]
-    readers = [_nearest(log, made, index, buffer.born, 1) for index in flow.get("readers", ())]
+    operands, readers = await asyncio.to_thread(_flow, log, buffer, program, flow)
     return {**_told(log, buffer), "op": flow.get("op", ""), "before": before and _told(log, before), "after": after and _told(log, after),
-            "operands": [_told(log, b) for b in operands if b is not None], "readers": [_told(log, b) for b in readers if b is not None],
-            "reads": len(flow.get("readers", ()))}
+            "operands": operands, "readers": readers, "reads": len(flow.get("readers", ()))}
 
 
-def _nearest(log: Log, made: list[Buffer], instruction: int, born: int, way: int) -> Buffer | None:
-    """Of an instruction's buffers the one of the same launch: the last before `born`, or the first from it on."""
-    of = [b for b in made if log.entries[b.id].get("instruction") == instruction]
-    if way < 0:
-        return max((b for b in of if b.born <= born), key=lambda b: b.born, default=None)
-    return min((b for b in of if b.born >= born), key=lambda b: b.born, default=None)
+def _flow(log: Log, buffer: Buffer, program: int, flow: Body) -> tuple[list[Body], list[Body]]:
+    """The buffers of operands and readers in the same launch: the last before it was made, the first from then on."""
+    made: dict[int, list[Buffer]] = {}
+    for other in log.buffers:
+        entry = log.entries.get(other.id, {})
+        if entry.get("program") == program and abs(other.step - buffer.step) <= 1:
+            made.setdefault(entry.get("instruction", -1), []).append(other)
+    before = [[b for b in made.get(index, ()) if b.born <= buffer.born] for index in flow.get("operands", ())]
+    after = [[b for b in made.get(index, ()) if b.born >= buffer.born] for index in flow.get("readers", ())]
+    return [_told(log, of[-1]) for of in before if of], [_told(log, of[0]) for of in after if of]

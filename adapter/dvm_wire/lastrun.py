@@ -24,6 +24,8 @@ MOST_BYTES = 1 << 24  # of a file that is read or written
 _MOST_FILES = 500
 _NUMBERS = ("line", "column", "endLine", "endColumn", "program", "instruction", "area", "areas", "folded", "ns")
 _TEXTS = ("op", "dtype", "name", "cut")
+_FUNCTION: dict[str, type] = {"name": str, "line": int, "launches": int, "us": float, "shapes": int, "verdict": str, "why": str, "do": str}
+_NOTICE: dict[str, type] = {"text": str, "line": int, "category": str}
 
 
 def folder() -> Path:
@@ -84,8 +86,8 @@ def load(path: str) -> dict[str, Any] | None:
         "texts": {int(line): text for line, text in texts.items() if line.isdecimal() and isinstance(text, str)}
         if isinstance(texts, dict) else {},
         "values": [value for value in _objects(told.get("values")) if _is_value(value)],
-        "functions": [f for f in _objects(told.get("functions")) if isinstance(f.get("name"), str) and _is_count(f.get("line"))],
-        "notices": [n for n in _objects(told.get("notices")) if isinstance(n.get("text"), str) and _is_count(n.get("line"))],
+        "functions": [function for function in _objects(told.get("functions")) if _fits(function, _FUNCTION)],
+        "notices": [notice for notice in _objects(told.get("notices")) if _fits(notice, _NOTICE)],
     }
 
 
@@ -97,6 +99,16 @@ def _is_count(number: Any) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= 0
 
 
+def _fits(entry: dict[str, Any], types: dict[str, type]) -> bool:
+    """Whether every field is there and of its type; counts are not negative, times are numbers."""
+    return all(_is_count(entry.get(name)) if kind is int else _is_number(entry.get(name)) if kind is float
+               else isinstance(entry.get(name), kind) for name, kind in types.items())
+
+
+def _is_number(number: Any) -> bool:
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < 1e300
+
+
 def _is_value(value: dict[str, Any]) -> bool:
     dims, lines = value.get("dims"), value.get("lines")
     return (
@@ -106,5 +118,6 @@ def _is_value(value: dict[str, Any]) -> bool:
         and isinstance(lines, list) and all(_is_count(line) for line in lines)
         and isinstance(dims, list)
         and all(isinstance(d, list) and len(d) == 3 and isinstance(d[0], str) and _is_count(d[1]) and _is_count(d[2]) for d in dims)
+        and 0 < value["line"] <= value["endLine"]
         and (value.get("stats") is None or isinstance(value["stats"], dict))
     )

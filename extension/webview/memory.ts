@@ -45,7 +45,7 @@ function ask(range: Partial<{ from: number; to: number; fresh: boolean }>, what:
   });
 }
 
-const again = (fresh = false): void => ask({ ...(view && !fresh ? { from: view.range[0], to: view.range[1] } : {}), fresh });
+const again = (): void => ask(view ? { from: view.range[0], to: view.range[1] } : {});
 
 window.addEventListener('message', ({ data }: MessageEvent<ToMemoryPage>) => {
   if (data.type === 'stale') return refresh();
@@ -53,6 +53,10 @@ window.addEventListener('message', ({ data }: MessageEvent<ToMemoryPage>) => {
   waiting.delete(data.tag);
   if (data.type === 'error') {
     byId('facts').textContent = data.text;
+    if (chosen !== undefined) {
+      chosen = undefined; // a buffer the log has forgotten
+      again();
+    }
     return;
   }
   if (what === 'compare') return compared(data.answer);
@@ -63,10 +67,18 @@ window.addEventListener('message', ({ data }: MessageEvent<ToMemoryPage>) => {
   show();
 });
 
+/** Nothing is compared any more, and the list says so. */
+function alone(): void {
+  other = undefined;
+  select('compare').value = '';
+}
+
+/** The log anew: the stretch and the chosen buffer stay if they are still there. */
 function refresh(): void {
-  chosen = other = undefined;
-  view = whole = undefined;
-  again(true);
+  alone();
+  const all = !view || (view.range[0] === view.whole[0] && view.range[1] === view.whole[1]);
+  whole = undefined;
+  ask({ ...(view && !all ? { from: view.range[0], to: view.range[1] } : {}), fresh: true });
 }
 
 // ---- showing -----------------------------------------------------------------------------------------------------------------
@@ -289,7 +301,7 @@ function tell(b: MemoryViewAnswer['selected']): void {
 // ---- tools -------------------------------------------------------------------------------------------------------------------
 byId('fresh').addEventListener('click', refresh);
 byId('whole').addEventListener('click', () => {
-  other = undefined;
+  alone();
   ask({});
 });
 byId('peak').addEventListener('click', () => {
@@ -306,7 +318,7 @@ const stepNamed = (text: string): MemoryViewAnswer['steps'][number] | undefined 
   view?.steps.find((s) => String(s.step) === text);
 select('step').addEventListener('change', () => {
   const step = stepNamed(select('step').value);
-  other = undefined;
+  alone();
   ask(step ? { from: step.from, to: step.to } : {});
 });
 select('compare').addEventListener('change', () => {

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from . import shapes
-from .document import Captured, Document
+from .document import Document
 from .recall import Recall, Value, shape_text
-from .tensor_type import TensorType
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,8 @@ class Analysis:
         self.document: Document = Document(text, before.document if before else None)
         self.recall = Recall.of(path, self.document.lines)
         self.document.add_called({value["line"] for value in self.recall.values if not value["backward"]})
-        self._deduced = [(f, shapes.deduce(f.node, shapes.constants(self.document.tree))) for f in self.document.captured]
+        known, imported = shapes.constants(self.document.tree), self.document.imported
+        self._deduced = [(f, shapes.deduce(f.node, known, imported)) for f in self.document.captured]
         self.named = sorted(self._named(), key=lambda named: (named.line, named.column))
 
     def _named(self) -> Iterator[Named]:
@@ -55,11 +55,6 @@ class Analysis:
                 if line and end:
                     yield (line - 1, self.document.column(node.lineno, node.col_offset), end - 1,
                            self.document.column(node.end_lineno or node.lineno, node.end_col_offset or 0), text)
-
-    def deduced(self, captured: Captured, line: int) -> dict[str, TensorType]:
-        """By name what the source tells of variables assigned on a line of the document."""
-        found = next(found for function, found in self._deduced if function is captured)
-        return {name: made for (at, _, name), made in found.assigned.items() if self.document.line(at) == line and made.tells}
 
 
 def _targets(node: ast.AST) -> Iterator[tuple[ast.Name, int, int]]:

@@ -9,7 +9,7 @@ from lsprotocol import types as lsp
 
 from .analysis import Analysis
 from .document import Captured
-from .present import span, whole_line
+from .present import range_of, span, whole_line
 
 SOURCE = "dvm"
 _ENOUGH = 20  # launches before a shape counts as one that never varies
@@ -49,8 +49,7 @@ def _no_gradient(analysis: Analysis) -> Iterator[tuple[lsp.Range, str]]:
         if captured is None or value["backward"] or value.get("gradient") is not False or value["op"] not in _ROUNDED:
             continue
         if any(captured.covers(line) for line in differentiated):
-            yield (span(value["line"] - 1, value["column"] - 1, value["endLine"] - 1, value["endColumn"] - 1),
-                   f"{value['op']} has no gradient: what only it depends on is not trained by this line")
+            yield (range_of(analysis, value), f"{value['op']} has no gradient: what only it depends on is not trained by this line")
 
 
 def _never_varies(analysis: Analysis) -> Iterator[tuple[lsp.Range, str]]:

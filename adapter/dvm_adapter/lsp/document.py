@@ -31,17 +31,16 @@ class Document:
     def __init__(self, text: str, before: Document | None = None) -> None:
         self.text = text
         self.lines = _NEWLINE.split(text)
-        self.error: SyntaxError | None = None
         try:
             self.tree: ast.Module = ast.parse(text)
             self._moved: dict[int, int] | None = None
             self._tree_lines = self.lines
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            self.error = error if isinstance(error, SyntaxError) else SyntaxError(str(error))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             self.tree = before.tree if before else ast.Module([], [])
             self._tree_lines = before._tree_lines if before else []
             self._moved = moved_lines(dict(enumerate(self._tree_lines, 1)), self.lines)
-        self.captured = list(_captured(self.tree))
+        self.imported = _imported(self.tree)
+        self.captured = list(_captured(self.tree, self.imported))
 
     def add_called(self, lines: set[int]) -> None:
         """Counts functions that recorded something on one of these lines (of the text) among the captured: a captured one called them."""
@@ -101,8 +100,7 @@ def _innermost(tree: ast.Module, line: int) -> Function | None:
     return max(around, key=lambda node: node.lineno, default=None)
 
 
-def _captured(tree: ast.Module) -> Iterator[Captured]:
-    names = _imported(tree)
+def _captured(tree: ast.Module, names: dict[str, tuple[str, ...]]) -> Iterator[Captured]:
     wrapped = {  # f = dvm.jit(f), model = torch.compile(model, backend="dvm")
         call.args[0].id for call in ast.walk(tree)
         if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name) and _captures(call, names)

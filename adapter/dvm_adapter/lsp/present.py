@@ -6,7 +6,7 @@ from typing import Any
 from lsprotocol import types as lsp
 
 from .analysis import Analysis, Named
-from .recall import Value, duration, ranges_text, shape_text
+from .recall import Value, duration, indentation, ranges_text, shape_text
 
 _SHARE = 0.1  # of a function's time that a line needs for a lens of its own
 
@@ -26,7 +26,14 @@ def span(line: int, column: int, end_line: int, end_column: int) -> lsp.Range:
 def whole_line(analysis: Analysis, line: int) -> lsp.Range:
     """A line (from 1) without its indentation."""
     text = analysis.document.lines[line - 1] if 0 < line <= len(analysis.document.lines) else ""
-    return span(line - 1, len(text) - len(text.lstrip()), line - 1, len(text.encode("utf-16-le")) // 2)
+    return span(line - 1, indentation(text), line - 1, len(text.encode("utf-16-le")) // 2)
+
+
+def range_of(analysis: Analysis, value: Value) -> lsp.Range:
+    """A value's expression; its line where the columns are not known."""
+    if not 0 < value["column"] < value["endColumn"] and value["line"] == value["endLine"] or not value["column"]:
+        return whole_line(analysis, value["line"])
+    return span(value["line"] - 1, value["column"] - 1, value["endLine"] - 1, max(0, value["endColumn"] - 1))
 
 
 def hints(analysis: Analysis, first: int, last: int) -> list[lsp.InlayHint]:
@@ -57,7 +64,7 @@ def hover(analysis: Analysis, line: int, column: int) -> lsp.Hover | None:
         texts.append(f"In the backward pass this line runs {_count(len(gradients), 'instruction')}, "
                      f"{duration(sum(v['ns'] for v in gradients))} in the last launch.")
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(texts)),
-                     span(inner["line"] - 1, inner["column"] - 1, inner["endLine"] - 1, inner["endColumn"] - 1))
+                     range_of(analysis, inner))
 
 
 def _place(value: Value) -> tuple[Any, ...]:

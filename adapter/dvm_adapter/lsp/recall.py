@@ -41,9 +41,6 @@ class Recall:
                     and (v["line"] < line or v["column"] <= column) and (line < v["endLine"] or column <= v["endColumn"])]
         return sorted(covering, key=lambda v: (v["backward"], v["endLine"] - v["line"], v["endColumn"] - v["column"]))
 
-    def on(self, line: int) -> list[Value]:
-        return [v for v in self.values if v["line"] == line]
-
 
 def _kept(told: list[dict[str, Any]], moved: Mapping[int, int]) -> list[dict[str, Any]]:
     return [{**entry, "line": moved[entry["line"]]} for entry in told if entry["line"] in moved]
@@ -53,14 +50,14 @@ def _moved(value: Value, moved: Mapping[int, int], texts: Mapping[int, str], lin
     line = moved.get(value["line"], 0)
     if not line:
         return None
-    shift = _indentation(lines[line - 1]) - _indentation(texts[value["line"]])
+    shift = indentation(lines[line - 1]) - indentation(texts[value["line"]])
     end = line + value["endLine"] - value["line"]
     end_shift = shift if value["endLine"] == value["line"] else 0
     return {**value, "line": line, "endLine": end, "column": max(1, value["column"] + shift), "endColumn": value["endColumn"] + end_shift,
             "lines": [moved[other] for other in value["lines"] if other in moved], "folded": moved.get(value["folded"], 0)}
 
 
-def _indentation(text: str) -> int:
+def indentation(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 

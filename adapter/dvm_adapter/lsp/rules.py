@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .tensor_type import DTYPES, FLOATS, UNKNOWN, Dim, Mismatch, TensorType, broadcast, matmul, promoted, size
+from .tensor_type import DTYPES, FLOATS, NOTHING, UNKNOWN, Dim, Mismatch, TensorType, broadcast, matmul, promoted, size
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _reduced(a: Arguments, dtype: str | None) -> TensorType:
     keep = a.get(2, "keepdims", "keepdim", "keep_dims", default=False)
     if not isinstance(keep, bool):
         return TensorType(dtype)
-    if not a.given(1, "axis", "dim") or a.get(1, "axis", "dim", default=0) is None and "axis" in a.named:
+    if a.get(1, "axis", "dim", default=NOTHING) is NOTHING:
         return TensorType(dtype, (1,) * len(dims) if keep else ())
     axes = _axes(a, 1, len(dims))
     if axes is None:
@@ -127,6 +127,8 @@ def _reshape(a: Arguments) -> TensorType:
     if wanted is None:
         return a.tensor.reshaped(None)
     have = size(a.tensor.dims) if a.tensor.dims is not None else None
+    if not all(d is None or isinstance(d, int) for d in wanted) or list(wanted).count(-1) > 1:  # view(dtype), symbols
+        return a.tensor.reshaped(None)
     known = [d for d in wanted if d != -1]
     count = size(tuple(known)) if all(isinstance(d, int) for d in known) else None
     if have is not None and count is not None:
@@ -141,24 +143,31 @@ def _listed(dims: Sequence[Any]) -> str:
     return f"[{','.join('?' if dim is None else str(dim) for dim in dims)}]"
 
 
-def _turned(a: Arguments) -> TensorType:
+def _permuted(a: Arguments) -> TensorType:
     dims, order = a.tensor.dims, a.integers(1, "axes", "dims", "perm")
+    if dims is None or order is None or not all(isinstance(axis, int) for axis in order):
+        return a.tensor.reshaped(None)
+    rank = len(dims)
+    if any(not -rank <= axis < rank for axis in order) or sorted(axis % rank for axis in order) != list(range(rank)):
+        raise Mismatch(f"{a.tensor} has {rank} dimensions; it cannot be turned by {_listed(order)}")
+    return a.tensor.reshaped(tuple(dims[axis] for axis in order))
+
+
+def _turned(a: Arguments) -> TensorType:
+    """NumPy's transpose takes an order, PyTorch's two axes: where they differ nothing is known."""
+    dims = a.tensor.dims
     if dims is None:
         return a.tensor
-    if not a.given(1, "axes", "dims", "perm"):
+    if len(a.values) == 1 and not a.named:
         return a.tensor.reshaped(dims[::-1])
-    if order is None or not all(isinstance(axis, int) for axis in order):
-        return a.tensor.reshaped(None)
-    if len(order) == 2 and len(dims) != 2:  # PyTorch's transpose(a, b)
-        return _swapped(a)
-    if sorted(axis % len(dims) for axis in order) != list(range(len(dims))):
-        raise Mismatch(f"{a.tensor} has {len(dims)} dimensions; it cannot be turned by {_listed(order)}")
-    return a.tensor.reshaped(tuple(dims[axis % len(dims)] for axis in order))
+    if len(a.values) == 3 and all(isinstance(axis, int) for axis in a.values[1:]):
+        return a.tensor.reshaped(None) if len(dims) == 2 and a.values[1:] != (1, 0) else _swapped(a)
+    return _permuted(a)
 
 
 def _swapped(a: Arguments) -> TensorType:
-    dims, first, second = a.tensor.dims, a.get(1, "axis0", "dim0", "axis1"), a.get(2, "axis1", "dim1", "axis2")
-    if dims is None or not isinstance(first, int) or not isinstance(second, int):
+    dims, first, second = a.tensor.dims, a.get(1), a.get(2)
+    if dims is None or a.named or not isinstance(first, int) or not isinstance(second, int):
         return a.tensor.reshaped(None)
     for axis in (first, second):
         if not -len(dims) <= axis < len(dims):
@@ -172,15 +181,25 @@ def _unsqueezed(a: Arguments) -> TensorType:
     dims, axis = a.tensor.dims, a.get(1, "axis", "dim")
     if dims is None or not isinstance(axis, int):
         return a.tensor.reshaped(None)
+    if not -len(dims) - 1 <= axis <= len(dims):
+        raise Mismatch(f"axis {axis} of {a.tensor}, which has {len(dims)} dimensions")
     at = axis if axis >= 0 else len(dims) + 1 + axis
     return a.tensor.reshaped((*dims[:at], 1, *dims[at:]))
 
 
 def _flattened(a: Arguments) -> TensorType:
     dims, start = a.tensor.dims, a.get(1, "start_dim", default=0)
-    if dims is None or not isinstance(start, int):
+    if dims is None or not isinstance(start, int) or not 0 <= start < len(dims) or a.given(2, "end_dim"):
         return a.tensor.reshaped(None)
     return a.tensor.reshaped((*dims[:start], size(dims[start:])))
+
+
+def _running(a: Arguments) -> TensorType:
+    return a.tensor if a.given(1, "axis", "dim") else a.tensor.reshaped(None)  # NumPy's without an axis is flat
+
+
+def _extreme(a: Arguments) -> TensorType:
+    return UNKNOWN if a.given(1, "dim") else _reduce(a)  # along an axis PyTorch's also gives where it is
 
 
 def _joined(a: Arguments) -> TensorType:
@@ -230,19 +249,22 @@ def _many(rule: Rule, names: str) -> dict[str, Rule]:
 
 
 _ANYWHERE: dict[str, Rule] = {
-    **_many(_same, "abs neg relu clamp clip contiguous detach clone copy softmax log_softmax dropout layer_norm rms_norm cumsum sort round "
+    **_many(_same, "abs neg relu clamp clip contiguous detach clone copy softmax log_softmax dropout layer_norm rms_norm sort round "
                    "floor ceil trunc sign masked_fill zero_ fill_ requires_grad_ zeros_like ones_like empty_like full_like rand_like "
                    "randn_like triu tril roll flip stop_gradient"),
     **_many(floating, "exp log sqrt rsqrt tanh sigmoid erf sin cos tan gelu silu log1p expm1 reciprocal exp2 log2 softplus mish elu selu"),
     **_many(_asked, "isnan isinf isfinite logical_not"),
     **_many(_binary, "add sub subtract mul multiply div divide maximum minimum pow remainder fmod true_divide logaddexp"),
     **_many(_compared, "eq ne lt le gt ge equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor"),
-    **_many(_reduce, "sum prod max min amax amin logsumexp norm nansum"),
+    **_many(_reduce, "sum prod amax amin logsumexp norm nansum"),
+    **_many(_extreme, "max min"),
+    **_many(_running, "cumsum cumprod"),
     **_many(_mean, "mean std var"),
     **_many(_index, "argmax argmin"),
     **_many(_any, "any all"),
     **_many(_reshape, "reshape view"),
-    **_many(_turned, "transpose permute"),
+    **_many(_turned, "transpose"),
+    **_many(_permuted, "permute"),
     **_many(_swapped, "swapaxes swapdims"),
     **_many(_unsqueezed, "unsqueeze expand_dims"),
     **_many(_cast, "astype to cast type"),
@@ -252,7 +274,7 @@ _ANYWHERE: dict[str, Rule] = {
     "bool": _to("bool"),
 }
 METHODS = _ANYWHERE
-_PYTHONS = frozenset("sum max min abs any all round pow".split())  # plain names that are Python's own: only as `module.name`
+_PYTHONS = frozenset("sum max min abs any all round pow".split())  # plain names are Python's own
 _METHODS_ONLY = frozenset("float int bool type to half double long copy view".split())
 QUALIFIED: dict[str, Rule] = {
     **{name: rule for name, rule in _ANYWHERE.items() if name not in _METHODS_ONLY},
@@ -260,3 +282,12 @@ QUALIFIED: dict[str, Rule] = {
     "full": _filled, "where": _where, "concat": _joined, "concatenate": _joined, "cat": _joined,
 }
 FUNCTIONS: dict[str, Rule] = {name: rule for name, rule in QUALIFIED.items() if name not in _PYTHONS}
+
+
+def applied(rule: Rule, a: Arguments) -> TensorType:
+    """The rule's type, in the dtype asked for by name."""
+    made = rule(a)
+    if "dtype" not in a.named or a.named["dtype"] is NOTHING:
+        return made
+    wanted = a.named["dtype"]
+    return replace(made, dtype=DTYPES.get(wanted) if isinstance(wanted, str) else None)

@@ -55,9 +55,14 @@ class Server(LanguageServer):
         text, version = document.source, document.version
         if len(text) > _LARGEST or "\0" in text:
             return None
-        found = await asyncio.to_thread(Analysis, path, text, self._last.get(uri))
+        try:
+            found = await asyncio.to_thread(Analysis, path, text, self._last.get(uri))
+            told = diagnose.diagnostics(found)
+        except Exception:  # a fault of ours: the next text may do better
+            log.exception("%s cannot be analysed", uri)
+            return None
         self._last[uri] = found
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnose.diagnostics(found), version))
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, told, version))
         return found
 
     async def analysis(self, uri: str) -> Analysis | None:
@@ -86,6 +91,12 @@ class Server(LanguageServer):
         self._watching = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
+        try:
+            await self._follow()
+        except OSError as error:
+            log.warning("runs are not followed, the last one is read when a document is opened: %s", error)
+
+    async def _follow(self) -> None:
         folder = lastrun.folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         async for changes in watchfiles.awatch(folder, recursive=False, step=100):

@@ -6,14 +6,15 @@ unknown: no guess is shown. Products and broadcasts that cannot work are found o
 from __future__ import annotations
 
 import ast
+import collections
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import rules
 from .document import Function, dotted
-from .tensor_type import DTYPES, UNKNOWN, Mismatch, TensorType, annotated, join, matmul
+from .tensor_type import DTYPES, NOTHING, UNKNOWN, Mismatch, TensorType, annotated, join, matmul
 
 Variables = dict[str, Any]
 _BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor)
@@ -29,10 +30,10 @@ class Found:
     errors: dict[tuple[int, int], tuple[ast.expr, str]] = field(default_factory=dict)
 
 
-def deduce(function: Function, surroundings: Variables | None = None) -> Found:
-    """What the source tells of one function."""
+def deduce(function: Function, surroundings: Variables | None = None, imported: Collection[str] = ()) -> Found:
+    """What the source tells of one function. imported: plain names that modules have given."""
     found = Found()
-    walker = _Walker(found)
+    walker = _Walker(found, imported)
     walker.variables = dict(surroundings or {})
     arguments = function.args
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
@@ -44,13 +45,11 @@ def deduce(function: Function, surroundings: Variables | None = None) -> Found:
 def constants(tree: ast.Module) -> Variables:
     """Numbers and tensors that a module's top level gives a name once."""
     walker = _Walker(Found())
-    seen: dict[str, int] = {}
+    times = collections.Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            seen[name] = seen.get(name, 0) + 1
-            walker.variables[name] = walker.value(node.value)
-    return {name: value for name, value in walker.variables.items() if value is not None and seen.get(name) == 1}
+            walker.variables[node.targets[0].id] = walker.value(node.value)
+    return {name: value for name, value in walker.variables.items() if value is not None and times[name] == 1}
 
 
 def _annotation(node: ast.expr | None) -> TensorType | None:
@@ -58,8 +57,9 @@ def _annotation(node: ast.expr | None) -> TensorType | None:
 
 
 class _Walker:
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, imported: Collection[str] = ()) -> None:
         self.found = found
+        self.imported = imported
         self.variables: Variables = {}
         self.depth = 0
 
@@ -90,7 +90,10 @@ class _Walker:
             case ast.While(test=test, body=body, orelse=other):
                 self.loop(lambda: self.tested(test, body))
                 self.block(other)
-            case ast.With(body=body):
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                for item in items:
+                    if item.optional_vars is not None:
+                        self.assign(item.optional_vars, None)
                 self.block(body)
             case ast.Try(body=body, handlers=handlers, orelse=other, finalbody=final):
                 self.ways(lambda: self.block([*body, *other]), *(functools.partial(self.block, handler.body) for handler in handlers))
@@ -100,8 +103,9 @@ class _Walker:
                     self.value(value)
             case ast.Assert(test=test):
                 self.value(test)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                self.variables.pop(name, None)
+            case _:
+                for name in _bound(node):
+                    self.variables.pop(name, None)
 
     def round(self, target: ast.expr, body: Sequence[ast.stmt]) -> None:
         self.assign(target, None)
@@ -139,7 +143,11 @@ class _Walker:
                     self.found.assigned[key] = made if known is None else join(known, made)
                 elif key in self.found.assigned:
                     self.found.assigned[key] = UNKNOWN
+            case ast.Starred(value=value):
+                self.assign(value, None)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                if any(isinstance(part, ast.Starred) for part in parts):
+                    made = None
                 values = made if isinstance(made, tuple) and len(made) == len(parts) else [None] * len(parts)
                 for part, value in zip(parts, values, strict=True):
                     self.assign(part, value)
@@ -161,7 +169,7 @@ class _Walker:
     def expression(self, node: ast.expr) -> Any:
         match node:
             case ast.Constant(value=value):
-                return value if isinstance(value, (int, float, str)) else None
+                return NOTHING if value is None else value if isinstance(value, (int, float, str)) else None
             case ast.Name(id=name):
                 return self.variables.get(name)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
@@ -226,15 +234,16 @@ class _Walker:
             owner = self.value(node.func.value)
             if isinstance(owner, TensorType):
                 rule = rules.METHODS.get(node.func.attr)
-                return rule(rules.Arguments((owner, *values), named)) if rule else UNKNOWN
+                return rules.applied(rule, rules.Arguments((owner, *values), named)) if rule else UNKNOWN
             qualified = bool(dotted(node.func)) and owner is None and dotted(node.func)[0] not in self.variables
             rule = rules.QUALIFIED.get(node.func.attr) if qualified else None
         else:
-            rule = rules.FUNCTIONS.get(node.func.id) if isinstance(node.func, ast.Name) else None
+            own = not isinstance(node.func, ast.Name) or node.func.id in self.variables or node.func.id not in self.imported
+            rule = None if own else rules.FUNCTIONS.get(dotted(node.func)[0])
         name = dotted(node.func)
         if name[-1:] in (("tensor",), ("Tensor",)) and values and isinstance(values[0], TensorType):
             return values[0]
-        return None if rule is None or name[0] == "self" else rule(rules.Arguments(values, named))
+        return None if rule is None or name[0] == "self" else rules.applied(rule, rules.Arguments(values, named))
 
     def element(self, owner: Any, index: ast.expr) -> Any:
         if isinstance(owner, tuple) and isinstance(index, (ast.Constant, ast.UnaryOp)):
@@ -279,6 +288,19 @@ class _Walker:
         if not isinstance(extent, int) or not all(isinstance(bound, int) for bound in given) or bounds[2] == 0:
             return None
         return len(range(*slice(*bounds).indices(extent)))
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """Names a statement that is not followed may give another value."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+            yield part.id
+        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield part.name
+        elif isinstance(part, ast.alias):
+            yield part.asname or part.name.partition(".")[0]
+        elif isinstance(part, (ast.MatchAs, ast.MatchStar)) and part.name:
+            yield part.name
 
 
 def _is(node: ast.expr, value: object) -> bool:

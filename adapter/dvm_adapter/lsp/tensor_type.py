@@ -13,6 +13,8 @@ DTYPES = {
 SHORT = frozenset(DTYPES.values())
 ORDER = ("bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64")
 FLOATS = frozenset(("f16", "bf16", "f32", "f64"))
+NOTHING = object()  # a literal None; None itself is what is not known
+_MOST = 1 << 40  # an extent that can be meant
 _ANNOTATION = re.compile(r"\s*(\w+)\s*\[([^\]]*)\]\s*")
 
 
@@ -58,7 +60,7 @@ def annotated(text: str) -> TensorType | None:
 
 def _dim(text: str) -> Dim:
     if text.isdecimal():
-        return int(text)
+        return int(text) if len(text) < 14 and int(text) < _MOST else None
     return text if text.isidentifier() and text != "_" else None
 
 

@@ -13,6 +13,7 @@ export class Language implements vscode.Disposable {
   private client: LanguageClient | undefined;
   private starting: Promise<void> | undefined;
   private asked = false;
+  private disposed = false;
   /** The interpreter that was found to lack what the server needs: not asked again at every document. */
   private lacking: string | undefined;
   private readonly disposables: vscode.Disposable[];
@@ -24,6 +25,7 @@ export class Language implements vscode.Disposable {
       vscode.workspace.onDidChangeConfiguration((e) => {
         if (e.affectsConfiguration('dvm.languageServer') || e.affectsConfiguration('dvm.python')) void this.restart();
       }),
+      vscode.workspace.onDidGrantWorkspaceTrust(() => this.lookAround()),
       vscode.commands.registerCommand('dvm.languageServer.restart', () =>
         guarded('restart the language server', () => this.restart()),
       ),
@@ -68,17 +70,24 @@ export class Language implements vscode.Disposable {
       },
       { documentSelector: [{ language: 'python', scheme: 'file' }], outputChannel: log },
     );
-    await client.start();
     this.client = client;
+    try {
+      await client.start();
+    } catch (error) {
+      this.client = undefined;
+      await client.dispose().catch(() => undefined);
+      throw error;
+    }
+    if (this.disposed) await client.dispose();
   }
 
   /** Asks once a window; the rest of the extension works without. */
   private async offerToInstall(python: string): Promise<void> {
-    const text = `Shapes and times beside the source need the package pygls, which ${python} does not have.`;
+    const text = `Shapes and times beside the source need the packages pygls and watchfiles, which ${python} does not have.`;
     log.warn(text);
     if (this.asked) return;
     this.asked = true;
-    const choice = await vscode.window.showInformationMessage(text, 'Install pygls');
+    const choice = await vscode.window.showInformationMessage(text, 'Install');
     if (choice && (await install(python, ...NEEDED))) await this.restart();
   }
 
@@ -92,6 +101,7 @@ export class Language implements vscode.Disposable {
   }
 
   dispose(): void {
+    this.disposed = true;
     this.disposables.forEach((d) => d.dispose());
     void this.client?.dispose();
   }

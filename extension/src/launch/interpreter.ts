@@ -20,6 +20,7 @@ export interface Probe {
   version: [number, number, number];
   debugpy: string | null;
   dvm_core: boolean;
+  /** All the language server needs. */
   pygls: boolean;
 }
 
@@ -31,7 +32,7 @@ try:
 except Exception:
     version = None
 print(json.dumps({"executable": sys.executable, "version": list(sys.version_info[:3]), "debugpy": version,
-                  "dvm_core": u.find_spec("dvm_core") is not None, "pygls": u.find_spec("pygls") is not None}))
+                  "dvm_core": u.find_spec("dvm_core") is not None, "pygls": all(u.find_spec(n) for n in ("pygls", "watchfiles"))}))
 `;
 
 /** The interpreter to debug with: the setting, else the Python extension's choice, else the workspace's .venv, else PATH. */

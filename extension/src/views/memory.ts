@@ -33,7 +33,7 @@ export class MemoryView implements vscode.Disposable {
     this.disposables = [
       vscode.commands.registerCommand('dvm.memory', () => guarded('memory view', () => this.open())),
       sessions.onRunState((session) => {
-        if (sessions.isStopped(session)) void this.panel?.webview.postMessage({ type: 'stale' } satisfies ToMemoryPage);
+        if (sessions.isStopped(session) && this.panel?.visible) this.stale();
       }),
     ];
   }
@@ -49,6 +49,11 @@ export class MemoryView implements vscode.Disposable {
     this.panel.onDidDispose(() => (this.panel = undefined));
     this.panel.webview.onDidReceiveMessage((message: FromMemoryPage) => this.answer(message));
     this.panel.webview.html = page(this.panel.webview, media);
+  }
+
+  /** There is more to show. A hidden page is made anew when it is looked at again, and asks by itself. */
+  private stale(): void {
+    void this.panel?.webview.postMessage({ type: 'stale' } satisfies ToMemoryPage);
   }
 
   private async answer(message: FromMemoryPage): Promise<void> {
