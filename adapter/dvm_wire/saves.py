@@ -39,10 +39,10 @@ def settle(path: str, now: Callable[[], float] = time.time, pause: Callable[[flo
             return
     except OSError:
         pass  # between two names: the new file comes at once, if it comes
-    before = stamp(path)
+    after = stamp(path)
     for _ in range(int(_PATIENCE / SETTLED)):
         pause(SETTLED)
-        before, after = stamp(path), before
+        before, after = after, stamp(path)
         if after == before:
             return
 

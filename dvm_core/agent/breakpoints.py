@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from .commands import Answer, Arguments, CommandError, command, need
 from .conditions import BadCondition, Gate
+from .hooks import clear_hook, program_name
 from .places import place, real
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Breakpoints:
 
     def _unhook(self, point: Point) -> None:
         for program, instruction in point.hooked:
-            _core.clear_hook(program, instruction, _core.HOOK_STOP, point.hook)
+            clear_hook(program, instruction, _core.HOOK_STOP, point.hook)
         point.hooked.clear()
         self._by_hook.pop(point.hook, None)
 
@@ -202,7 +203,7 @@ def _verified(point: Point) -> Answer:
         missing = "" if point.instruction is None else f"there is no instruction {point.instruction} in program {point.program}"
         return {"id": point.id, "verified": False, "message": missing}
     bound = point.bound
-    name = _core.program(bound["program"]).name
+    name = program_name(bound["program"]) or "a program that is gone"
     direction = "gradient of this line" if bound["backward"] else "tensor line"
     area = f", area {bound['area']}" if bound["area"] >= 0 else ""  # a view is in no area
     return {"id": point.id, "verified": True, "message": f"{direction}: instruction {bound['instruction']} of {name}{area}",

@@ -17,6 +17,7 @@ from . import naming, values
 from .commands import Answer, Arguments, CommandError, command, need
 from .conditions import BadCondition, Gate
 from .evaluate import evaluate
+from .hooks import clear_hook, program_name
 from .lookup import Names
 from .places import place, real
 from .tensors import Tensor
@@ -74,7 +75,7 @@ class DataBreakpoints:
                 if not isinstance(item, dict):
                     raise CommandError(f"a data breakpoint is an object; this is {item!r}")
                 point = _point_of(item)
-                old = known.pop(point.identity, None)
+                old = known.get(point.identity)
                 point.gate = Gate.of(item.get("condition"), item.get("hitCondition"), None, old.gate.count if old else 0)
                 point.hook = old.hook if old else self._session.new_hook()
                 if old:
@@ -82,6 +83,7 @@ class DataBreakpoints:
             except (BadCondition, CommandError) as error:
                 results.append({"id": item.get("id") if isinstance(item, dict) else None, "verified": False, "message": str(error)})
                 continue
+            known.pop(point.identity, None)  # only now: of one that is refused, the hooks are taken out
             points.append(point)
             results.append({"id": point.id})
         for point in known.values():
@@ -100,7 +102,7 @@ class DataBreakpoints:
     @staticmethod
     def _unhook(point: DataPoint) -> None:
         for program, instruction in point.hooked:
-            _core.clear_hook(program, instruction, _core.HOOK_STOP, point.hook)
+            clear_hook(program, instruction, _core.HOOK_STOP, point.hook)
         point.hooked.clear()
 
     def new_program(self, program: Any) -> None:
@@ -242,12 +244,12 @@ def _point_of(item: Arguments) -> DataPoint:
 
 
 def _verified(point: DataPoint) -> Answer:
-    if not point.hooked:
-        return {"id": point.id, "verified": False, "message": f"waits for a program that makes or reads {point.name}"}
-    program, instruction = min(point.hooked)
     verb = "written by" if point.made else "read first by"
-    return {"id": point.id, "verified": True,
-            "message": f"{point.called}: {verb} instruction {instruction} of {_core.program(program).name}"}
+    for program, instruction in sorted(point.hooked):
+        name = program_name(program)
+        if name is not None:
+            return {"id": point.id, "verified": True, "message": f"{point.called}: {verb} instruction {instruction} of {name}"}
+    return {"id": point.id, "verified": False, "message": f"waits for a program that makes or reads {point.name}"}
 
 
 @command("dataBreakpoints")

@@ -8,8 +8,9 @@ from typing import Any
 from .. import _core
 from . import naming
 from .commands import Answer
+from .hooks import clear_hook
 from .places import place
-from .watches import clear_hook, wire_snapshot
+from .watches import wire_snapshot
 
 
 class Sampling:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import os
 import time
 from typing import Any
@@ -80,23 +81,17 @@ class Session:
         connection.start()
 
     def end(self) -> None:
-        """The debugger has gone: no hook, no check and no stop is left behind, and the program runs on."""
-        self.stops.release_all()
-        self.breakpoints.clear()
-        self.data.clear()
-        self.watches.clear()
-        self.sampling.stop()
-        self.switching.forget()
-        self.set_filters({})
-        _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"])
-        _core.set_program_handler(None)
-        _core.set_stop_handler(None)
-        _core.clear_hooks()
-        _core.memory_log(False)
-        tracing.TRACING.leave()
-        notices.remove_sink(self._notice_sink)
-        self.last_run.stop()
-        atexit.unregister(self.last_run.stop)
+        """The debugger has gone: no hook, no check and no stop is left behind, and the program runs on. A part that fails keeps none of the
+        others from ending; its error is raised after them."""
+        with contextlib.ExitStack() as parts:  # the last one entered ends first
+            for part in reversed((
+                    self.stops.release_all, self.breakpoints.clear, self.data.clear, self.watches.clear, self.sampling.stop,
+                    self.switching.forget, lambda: self.set_filters({}),
+                    lambda: _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"]), lambda: _core.set_program_handler(None),
+                    lambda: _core.set_stop_handler(None), _core.clear_hooks, lambda: _core.memory_log(False), tracing.TRACING.leave,
+                    lambda: notices.remove_sink(self._notice_sink), self.last_run.stop,
+                    lambda: atexit.unregister(self.last_run.stop))):
+                parts.callback(part)
 
     # ---- for the parts -----------------------------------------------------------------------------------------------------------------
     def new_hook(self) -> int:

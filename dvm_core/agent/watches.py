@@ -1,7 +1,6 @@
 """Watches: statistics or bytes of a value, taken while the program runs, every n-th launch."""
 from __future__ import annotations
 
-import contextlib
 import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from .. import _core
 from . import naming, values
 from .breakpoints import runs_of_line
 from .commands import Answer, Arguments, CommandError, command, need
+from .hooks import clear_hook
 from .places import place, real
 
 if TYPE_CHECKING:
@@ -127,12 +127,6 @@ def wire_snapshot(event: dict[str, Any], watch: int | None, name: str, backward:
         else:
             told["data"] = values.packed(event["data"])
     return told
-
-
-def clear_hook(program: int, instruction: int, kind: int, hook: int) -> None:
-    """Takes a hook out; of a program that the core has forgotten, there is nothing to take out."""
-    with contextlib.suppress(_core.Error):
-        _core.clear_hook(program, instruction, kind, hook)
 
 
 def _last_of_run(program: Any, start: int, texts: Any) -> int:
