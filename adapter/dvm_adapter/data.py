@@ -16,7 +16,7 @@ from .variables import Tensor, Values
 if TYPE_CHECKING:
     from .session import Session
 
-_FIELDS = {"name": str, "part": str, "shape": list, "dtype": int, "path": str, "function": str}
+_FIELDS = {"name": str, "part": str, "shape": list, "dtype": int, "path": str, "function": str, "program": str}
 
 
 def data_id(told: Message) -> str:
@@ -44,7 +44,8 @@ async def data_breakpoint_info(session: Session, arguments: Body) -> Body:
     except RequestError as error:
         return {"dataId": None, "description": str(error)}
     shown = f"{told['name']}[{told['part']}]" if told.get("part") else told["name"]
-    origin = f" of {told['function']}" if told.get("function") else ""
+    origin = told.get("function") or told.get("program")
+    origin = f" of {origin}" if origin else ""
     return {"dataId": data_id(told), "description": f"{shown}{origin}", "accessTypes": ["write"], "canPersist": True}
 
 

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
     from .views import LaunchView
 
 _KEPT = 16 << 20  # bytes of a tensor that are kept to name the first element that has changed; of larger ones a digest
+_PROGRAMS = 8  # programs whose last values of an input are kept, those that ran last
 # What a condition may ask beside the stop's tensors: of the part that is looked at.
 FIGURES = ("value", "changed", "count", "nan", "inf", "zeros", "min", "max", "mean", "std")
 
 
 @dataclass
 class DataPoint:
-    """One data breakpoint. A value that is made has `path` and `function`; an input is known by name, shape and dtype."""
+    """One data breakpoint. A value that is made has `path` and `function`; an input is known by name, shape, dtype and the captured
+    function that reads it (`program`, the name of its programs; "" for any, as in what was set before that was kept)."""
     id: int
     hook: int
     gate: Gate
@@ -41,18 +43,31 @@ class DataPoint:
     part: str = ""  # a slice of it, "" for all
     path: str = ""
     function: str = ""
+    program: str = ""
     shape: tuple[int, ...] = ()
     dtype: int = 0
     hooked: set[tuple[int, int]] = field(default_factory=set)
-    last: Any = None  # values or digest when it was looked at last
+    last: dict[int, Any] = field(default_factory=dict)  # by program, 0 for a value that is made: values or digest when it was looked at
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        return self.name, self.part, real(self.path) if self.path else "", self.function
+        if self.made:
+            return self.name, self.part, real(self.path), self.function
+        return self.name, self.part, self.program, self.shape, self.dtype
 
     @property
     def made(self) -> bool:
         return bool(self.path)
+
+    def seen(self, program: int, now: Any) -> Any:
+        """What it was when it was looked at before, None the first time. An input is compared within a program: two functions may each
+        have an `x` of that shape."""
+        key = 0 if self.made else program
+        before = self.last.pop(key, None)
+        self.last[key] = now
+        if len(self.last) > _PROGRAMS:
+            del self.last[next(iter(self.last))]
+        return before
 
     @property
     def called(self) -> str:
@@ -130,8 +145,9 @@ class DataBreakpoints:
                 part = np.asarray(values.sliced(array, point.part)) if point.part else array
             except values.BadSlice:
                 continue  # another shape than the one it was set on
-            before, point.last = point.last, _remembered(part)
-            changed = before is not None and not _same(before, point.last)
+            now = _remembered(part)
+            before = point.seen(view.program.id, now)
+            changed = before is not None and not _same(before, now)
             if not point.made and not changed:
                 continue  # an input that is what it was has not been written
             names = _Figures(Names(view, self._session), part, tensor.dtype, changed)
@@ -161,6 +177,8 @@ def _where(point: DataPoint, program: Any) -> Iterator[int]:
             where = place(instructions[index].place)
             if name == point.name and where.function == point.function and where.real == real(point.path):
                 yield index
+        return
+    if point.program and point.program != program.name:
         return
     for local, (shape, dtype) in enumerate(program.input_shapes):
         if tuple(shape) == point.shape and dtype == point.dtype:
@@ -237,7 +255,7 @@ def _point_of(item: Arguments) -> DataPoint:
         except values.BadSlice as error:
             raise CommandError(str(error)) from None
     point = DataPoint(need(item, "id", int), 0, Gate(), need(item, "name", str), part, need(item, "path", str, ""),
-                      need(item, "function", str, ""), tuple(shape), need(item, "dtype", int, 0))
+                      need(item, "function", str, ""), need(item, "program", str, ""), tuple(shape), need(item, "dtype", int, 0))
     if "\0" in point.path or not point.name:
         raise CommandError("a data breakpoint names a tensor, and the function that makes it or its shape")
     return point
@@ -280,7 +298,15 @@ def data_info(session: Session, arguments: Arguments) -> Answer:
     told: Answer = {"name": tensor.name, "part": part, "shape": list(tensor.shape), "dtype": tensor.dtype}
     if tensor.place is not None and tensor.place.path:
         told.update(path=tensor.place.path, function=tensor.place.function)
+    else:
+        told.update(program=_captured_function(session.stops.require().view))
     return {"data": told}
+
+
+def _captured_function(view: Any) -> str:
+    """As its programs are named: of the launch that stands, or of the call that is recorded."""
+    program, recorded = getattr(view, "program", None), getattr(view, "capture", None)
+    return str(program.name if program is not None else recorded.function if recorded is not None else "")
 
 
 def _sliced(names: Names, text: str) -> tuple[Tensor | None, str]:
