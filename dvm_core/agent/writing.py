@@ -58,8 +58,8 @@ def _pages_writable(array: np.ndarray) -> bool:
                 start, end = (int(part, 16) for part in bounds.split("-"))
                 if start < high and low < end and "w" not in rights:
                     return False
-    except OSError:  # no such table here: the system will say
-        pass
+    except OSError:  # no such table here, and a write to a read-only page ends the process: the array's own word is taken
+        return bool(array.flags.writeable)
     return True
 
 
@@ -80,7 +80,9 @@ def converted(value: Any, dtype: int, what: str) -> np.ndarray:
     info = np.iinfo(entry.numpy)
     with np.errstate(all="ignore"):
         whole = given if given.dtype.kind in "biu" else np.trunc(given)
-        if not (np.all(given == whole) and np.all(given >= info.min) and np.all(given <= info.max)):
+        # For floats the end is the power of two past it: info.max itself would be rounded to that.
+        below = given <= info.max if given.dtype.kind in "biu" else given < 2.0 ** (info.bits - (info.min < 0))
+        if not (np.all(given == whole) and np.all(given >= info.min) and np.all(below)):
             raise CommandError(f"{what} is {_short(given)}; {entry.name} holds whole numbers from {info.min} to {info.max}")
     return given.astype(entry.numpy)
 

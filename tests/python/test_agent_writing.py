@@ -5,7 +5,12 @@ import base64
 import numpy as np
 import pytest
 from agent_harness import Refused, Running, adapter  # noqa: F401 - the fixture among them
-from agent_stop_kit import LINE_S, LINE_Y, X, breakpoint_on, model, same, source  # noqa: F401 - the fixtures among them
+from agent_stop_kit import LINE_S, LINE_Y, Capture, X, breakpoint_on, model, same, source  # noqa: F401 - the fixtures among them
+
+from dvm_core import dtypes
+from dvm_core.agent import writing
+from dvm_core.agent.commands import CommandError
+from dvm_core.agent.writing import converted
 
 
 def stopped_backward(adapter, x):
@@ -131,3 +136,58 @@ def test_a_condition_that_is_none_is_refused_by_the_agent_too(adapter):
     model(X)
     assert "is not an expression" in breakpoint_on(adapter, LINE_S, condition="s >")["message"]
     assert breakpoint_on(adapter, LINE_S, condition="%2.max() > 3")["verified"]
+
+
+def test_two_functions_each_with_an_input_of_that_name_are_not_compared(adapter):
+    def other(x):
+        with Capture("other") as c:
+            v = c.input(x)
+            y = c.add("MUL", (v, -1), LINE_Y, imms=(3.0,), called="y")
+            c.graph.flush(keep=[y])
+            return c.graph.array(y).copy()
+
+    program, _ = stopped_backward(adapter, X.copy())
+    told = adapter.request("dataInfo", name="x")["data"]
+    assert told["program"] == "forward"
+    every = {name: value for name, value in told.items() if name != "program"}
+    adapter.request("dataBreakpoints", items=[{"id": 9, **told}, {"id": 10, **every}])  # the second: of any function
+    adapter.request("breakpoints", lines=[])
+    adapter.request("go")
+    program.join()
+    for _ in range(2):
+        Running(model, X.copy()).join()  # a stop would keep it from ending
+        Running(other, X * 5).join()
+    program = Running(other, X * 6)
+    assert adapter.event("vmstop")["bp"] == [10]
+    adapter.request("go")
+    program.join()
+    program = Running(model, (X * 2).astype(np.float32))
+    stop = adapter.event("vmstop")
+    assert stop["bp"] == [9, 10] and stop["text"].startswith("x was written since the launch before: 12 of 12")
+    adapter.request("dataBreakpoints", items=[])
+    adapter.request("go")
+    program.join()
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_floats_past_the_end_of_an_integer_dtype_are_refused(name):
+    code = next((entry.code for entry in dtypes.BY_CODE.values() if entry.name == name), None)
+    if code is None:
+        pytest.skip(f"no dtype {name}")
+    info = np.iinfo(name)
+    inside = np.nextafter(float(info.max) + 1, 0) if info.bits == 64 else float(info.max)
+    assert int(converted(inside, code, "it")) == int(inside) and int(converted(float(info.min), code, "it")) == info.min
+    for outside in (float(2 ** (info.bits - (info.min < 0))), np.float32(2 ** (info.bits - (info.min < 0))),
+                    float(info.min) * 1.5 - 1, float("inf"), float("nan")):
+        with pytest.raises(CommandError, match="holds whole numbers"):
+            converted(outside, code, "it")
+
+
+def test_without_a_table_of_pages_the_array_says_whether_it_is_written(monkeypatch):
+    def missing(*arguments, **more):
+        raise FileNotFoundError
+    monkeypatch.setattr(writing, "open", missing, raising=False)
+    array = np.ones(3, np.float32)
+    assert writing._pages_writable(array)
+    array.flags.writeable = False
+    assert not writing._pages_writable(array)
