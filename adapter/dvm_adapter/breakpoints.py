@@ -59,6 +59,8 @@ class Breakpoint:
         messages = [self.tensor.get("message") if self.tensor.get("verified") or not self.forward else None]
         if not verified:
             messages.append(self.python.get("message") if self.forward else None)
+        if self.asked.get("column"):
+            messages.append("stops at the line as a whole, not at the column")
         message = "; ".join(str(text) for text in messages if text)
         if not verified and not message:
             message = "waits for a captured function of this file to run" if self.mode != "forward" else ""

@@ -111,3 +111,11 @@ def test_what_takes_long_is_told_and_may_be_cancelled_by_its_progress(session):
     session.set_breakpoints(str(PROGRAMS / "fake_debuggee.py"), [])
     session.go_on()
     session.run_out()
+
+
+def test_a_column_is_said_to_be_the_whole_line(session):
+    path = PROGRAMS / "plain.py"
+    session.start(path, at=lambda client: client.request(
+        "setBreakpoints", source={"path": str(path)}, breakpoints=[{"line": 1, "column": 3}, {"line": 1}]))
+    answers = [m["body"]["breakpoints"] for m in session.log if m.get("command") == "setBreakpoints"]
+    assert "not at the column" in answers[0][0]["message"] and "column" not in answers[0][1].get("message", "")
