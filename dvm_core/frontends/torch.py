@@ -6,6 +6,7 @@ none is compiled for another size. PyTorch finds `dvm` by its entry point, this 
 from __future__ import annotations
 
 import operator
+import os
 import re
 from typing import Any
 
@@ -31,6 +32,7 @@ _TORCH = {code: dtype for dtype, code in DTYPES.items()}
 _WHOLE = ("flash_attention_for_cpu", "silu", "gelu", "softmax_backward", "layer_norm_backward", "rms_norm", "nll_loss",
           "embedding_dense_backward", "tanh_backward", "sigmoid_backward", "threshold_backward", "dropout_backward", "select_backward",
           "slice_backward", "batch_norm_backward")
+_HOME = os.path.dirname(torch.__file__) + os.sep
 _TOKEN = re.compile(r'File "<dvm>", line (\d+)')
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
@@ -41,7 +43,7 @@ def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
         return flatten_graph_inputs(module, inputs, dvm)
     places = []
     for number, node in enumerate(module.graph.nodes):  # a token instead of the stack: AOTAutograd copies it to all that comes of the node
-        frames = [found for found in _FRAME.findall(node.meta.get("stack_trace") or "") if "/torch/" not in found[0]]
+        frames = [found for found in _FRAME.findall(node.meta.get("stack_trace") or "") if not found[0].startswith(_HOME)]
         places.append(_core.place(frames[-1][0], int(frames[-1][1]), function=frames[-1][2]) if frames else 0)
         node.meta["stack_trace"] = f'  File "<dvm>", line {number}, in node\n'
     table = {op: rule for op, rule in core_aten_decompositions().items() if not any(name in str(op) for name in _WHOLE)}

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <system_error>
 
@@ -10,6 +11,7 @@
 #else
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 
@@ -99,15 +101,23 @@ void protect_pages(void* pages, size_t bytes, Protection allowed) {
 // changes. mprotect there and back takes 3 us, and 25 where another thread of the process is on a processor and must be interrupted.
 bool write_protected(void* to, const void* from, size_t bytes) noexcept {
   static int file = -1;
+  static struct stat opened = {};
   static uint64_t opened_after = ~uint64_t{0};
+  // A program may close descriptors it does not know, and the number may be a file of its own by now.
+  const auto is_ours = [] {
+    struct stat now = {};
+    return file >= 0 && fstat(file, &now) == 0 && now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
+  };
   if (opened_after != forks()) {  // a child's descriptor is still of its parent's memory
-    if (file >= 0) close(file);
+    if (is_ours()) close(file);
     file = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+    if (file >= 0 && fstat(file, &opened) != 0) return false;
     opened_after = forks();
   }
-  if (file < 0) return false;
-  if (pwrite(file, from, bytes, static_cast<off_t>(reinterpret_cast<uintptr_t>(to))) == static_cast<ssize_t>(bytes)) return true;
-  close(file);  // refused, and so it will be again
+  if (!is_ours()) return false;
+  if (pwrite(file, from, bytes, static_cast<off_t>(reinterpret_cast<uintptr_t>(to))) == static_cast<ssize_t>(bytes) && std::memcmp(to, from, bytes) == 0)
+    return true;
+  if (is_ours()) close(file);  // refused, and so it will be again
   file = -1;
   return false;
 }

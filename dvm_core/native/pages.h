@@ -17,7 +17,7 @@ enum class Protection { kNone, kRead, kWrite };
 // What may be done with whole pages from now on. Throws std::system_error.
 void protect_pages(void* pages, size_t bytes, Protection allowed);
 // Writes into pages that may only be read, and leaves them so for every thread; one call at a time. False: this system does not let a
-// process do so, and nothing was written.
+// process do so; part of them may have been written, so the caller writes all of them another way.
 bool write_protected(void* to, const void* from, size_t bytes) noexcept;
 
 }  // namespace dvm
