@@ -17,9 +17,10 @@ from .tensors import _evaluated, reference_of, tensor_bytes, write_text
 if TYPE_CHECKING:
     from .session import Session
 
-# dtype -> NumPy's code; bfloat16 has none, its bits are written as uint16
+# dtype -> NumPy's code; what has none is written as its bits, in uint16 or uint8
 _NPY = {"float16": "<f2", "float32": "<f4", "float64": "<f8", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint8": "|u1",
-        "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1", "bfloat16": "<u2"}
+        "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1", "bfloat16": "<u2",
+        "complex64": "<c8", "complex128": "<c16", "float8_e4m3fn": "|u1", "float8_e5m2": "|u1", "hifloat8": "|u1", "int4x2": "|u1"}
 
 
 def npy(told: Body, data: bytes) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices, dtypes
+from .. import devices
 from . import values
 from .commands import Answer, Arguments, CommandError, command, need
 from .places import Place
@@ -38,7 +38,7 @@ class Tensor:
 
     @property
     def bytes(self) -> int:
-        entry = dtypes.BY_CODE.get(self.dtype)
+        entry = values.entry_of(self.dtype)
         return math.prod(self.shape) * (entry.itemsize if entry else 1)
 
     def statistics(self, array: np.ndarray) -> dict[str, Any]:

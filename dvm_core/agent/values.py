@@ -9,27 +9,41 @@ import numpy as np
 
 from .. import _core
 from ..bf16 import convert_from_bf16
-from ..dtypes import BY_CODE
+from ..dtypes import BY_CODE, DataType
+from . import foreign
+from .bounds import MOST_ELEMENTS
 
 BFLOAT16 = 3  # code of native/types.h
 DEFAULT_BYTES = 1 << 20
 
-_CODES = {entry.numpy: entry.code for entry in BY_CODE.values() if entry.code != BFLOAT16}
+_CODES = {**foreign.CODES, **{entry.name: entry.code for entry in BY_CODE.values()}}
+
+
+def code_named(name: str) -> int:
+    """The code of a dtype by its name, 0 for one we have no name for."""
+    return _CODES.get(name, 0)
 
 
 def code_of(array: np.ndarray) -> int:
-    """Our dtype code for a NumPy array, 0 for a dtype we have no name for."""
-    return BFLOAT16 if array.dtype.name == "bfloat16" else _CODES.get(array.dtype, 0)
+    """The code of a NumPy array's dtype: also of those that other packages add to it, such as bfloat16."""
+    return code_named(array.dtype.name)
+
+
+def entry_of(code: int) -> DataType | foreign.Foreign | None:
+    return BY_CODE.get(code) or foreign.BY_CODE.get(code)
 
 
 def dtype_name(code: int, array: np.ndarray | None = None) -> str:
-    entry = BY_CODE.get(code)
+    entry = entry_of(code)
     return entry.name if entry else str(array.dtype) if array is not None else "?"
 
 
 def numbers(array: np.ndarray, code: int) -> np.ndarray:
-    """The array as numbers NumPy can compute with: bfloat16, which travels as its bits, becomes float32. Else a view."""
-    return convert_from_bf16(array) if code == BFLOAT16 and array.dtype.itemsize == 2 else array
+    """The array as numbers NumPy can compute with: what travels as its bits is decoded, bfloat16 to float32. Else a view."""
+    if code == BFLOAT16:
+        return convert_from_bf16(array) if array.dtype.itemsize == 2 else array
+    entry = foreign.BY_CODE.get(code)
+    return entry.decode(array) if entry is not None and entry.decode is not None and array.dtype.itemsize == 1 else array
 
 
 def texts(array: np.ndarray, code: int, start: int, count: int) -> list[str]:
@@ -44,6 +58,8 @@ def texts(array: np.ndarray, code: int, start: int, count: int) -> list[str]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, np.ndarray):  # one element that is several numbers
+        return f"({', '.join(map(_text, value))})"
     if isinstance(value, np.floating):
         if np.isnan(value):
             return "NaN"
@@ -70,9 +86,24 @@ def packed(data: bytes) -> str:
 
 
 def statistics(array: np.ndarray, code: int) -> dict[str, Any]:
-    """count, finite, zero, nan, pos_inf, neg_inf, min, max, mean, std, histogram. Of an empty tensor only the counts."""
+    """count, finite, zero, nan, pos_inf, neg_inf, min, max, mean, std, histogram. Of an empty tensor and of complex numbers only counts."""
+    if code not in BY_CODE:
+        return _foreign_statistics(array, code)
     stats = _core.stats_of(numbers(array, code))
     return {key: value for key, value in stats.items() if array.size or key not in ("min", "max", "mean", "std")}
+
+
+def _foreign_statistics(array: np.ndarray, code: int) -> dict[str, Any]:
+    if array.size > MOST_ELEMENTS:  # they are converted for it
+        return {}
+    known = numbers(array, code)
+    if known.dtype.kind == "c":
+        nan = np.isnan(known)
+        return {"count": known.size, "finite": int(np.isfinite(known).sum()), "zero": int((known == 0).sum()), "nan": int(nan.sum())}
+    if known.dtype.kind not in "biuf":
+        return {}
+    exact = known.astype(np.float64 if known.dtype == np.uint64 or known.dtype.kind == "f" else np.int64)
+    return statistics(exact, code_of(exact))
 
 
 def figure(value: Any) -> str:
@@ -87,7 +118,7 @@ def figure(value: Any) -> str:
 
 def summary(code: int, shape: tuple[int, ...], stats: dict[str, Any] | None, array: np.ndarray | None = None) -> str:
     """One line: `f32[32,64]  min -3.2  max 4.1  mean 0.02  std 1.1`, with counts of what is not finite; a single element as its value."""
-    entry = BY_CODE.get(code)
+    entry = entry_of(code)
     words = [f"{entry.short if entry else dtype_name(code, array)}[{','.join(map(str, shape))}]"]
     if array is not None and array.size == 1:
         return f"{words[0]}  {texts(array, code, 0, 1)[0]}"

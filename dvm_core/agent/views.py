@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .. import _core, dtypes
-from . import naming
+from .. import _core
+from . import naming, values
 from .commands import Answer
 from .places import Place, Texts, place, qualname, user_frame
 from .tensors import Tensor
@@ -194,10 +194,10 @@ class CaptureView:
                 seen.add(name)
                 found.append(self._value(value, name))
         held = {tensor.extra["value"] for tensor in found}
-        for name, array in _not_captured(self.python, self.capture):
+        for name, array, dtype in _not_captured(self.python, self.capture):
             if name not in seen:
                 seen.add(name)
-                found.append(Tensor(name, dtypes.of(array.dtype).code, array.shape, functools.partial(np.asarray, array), cls="input"))
+                found.append(Tensor(name, dtype, array.shape, functools.partial(np.asarray, array), cls="input"))
         function = qualname(self.python.f_code)
         made = self._made()
         names = naming.of_places([self.graph.place(value) for value in made])
@@ -247,16 +247,16 @@ def _tensor_variables(frame: FrameType | None, capture: Any, texts: Texts) -> It
         here = user_frame(here.f_back)
 
 
-def _not_captured(frame: FrameType | None, capture: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """(name, elements) of the frame's own tensors that the capture has not met yet: arguments on the first line, say."""
+def _not_captured(frame: FrameType | None, capture: Any) -> Iterator[tuple[str, np.ndarray, int]]:
+    """(name, elements, code of the dtype) of the frame's own tensors that the capture has not met yet: arguments on the first line, say."""
     for name, thing in list(frame.f_locals.items()) if frame is not None and capture is not None else ():
         if _may_be_tensor(thing) and _found(capture, thing) is None:
             try:
-                array = capture.peek(thing)
+                seen = capture.peek(thing)
             except Exception:  # as in _found
                 continue
-            if array is not None:
-                yield name, array
+            if seen is not None:
+                yield name, seen[0], values.code_named(seen[1])
 
 
 def _may_be_tensor(thing: Any) -> bool:

@@ -41,8 +41,8 @@ class ArrayCapture(capture.Capture):
         recorder = self.__dict__.get("_array_recorder")
         return recorder.find(tensor) if recorder is not None and isinstance(tensor, Array) else None
 
-    def peek(self, tensor: Any) -> np.ndarray | None:
-        return tensor.numpy() if isinstance(tensor, Array) and tensor.in_memory else None
+    def peek(self, tensor: Any) -> tuple[np.ndarray, str] | None:
+        return (tensor.numpy(), str(tensor.dtype)) if isinstance(tensor, Array) and tensor.in_memory else None
 
 
 def describe(value: Any) -> Hashable | None:

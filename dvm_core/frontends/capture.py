@@ -40,8 +40,9 @@ class Capture:
         """The graph's value id of a framework tensor, None if this capture does not know it."""
         raise NotImplementedError
 
-    def peek(self, tensor: Any) -> np.ndarray | None:
-        """The elements of a framework tensor that no value stands for yet; None if it is no tensor. Looked at, not recorded."""
+    def peek(self, tensor: Any) -> tuple[np.ndarray, str] | None:
+        """The elements of a framework tensor that no value stands for yet, and its dtype's name; None if it is no tensor. Looked at, not
+        recorded. Elements that NumPy has no dtype for are their bits."""
         return None
 
     def name_of(self, value: int) -> str:

@@ -248,11 +248,12 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
             return found
         return self.inputs.get(self._key(tensor, address))
 
-    def peek(self, tensor: Any) -> np.ndarray | None:
-        if not isinstance(tensor, Tensor) or tensor.dtype not in compat.DTYPE_OF or not tensor.data_ptr():
+    def peek(self, tensor: Any) -> tuple[np.ndarray, str] | None:
+        if not isinstance(tensor, Tensor) or not tensor.data_ptr():
             return None
         compat.synchronize()
-        return tensor.asnumpy()
+        name = compat.dtype_name(tensor)
+        return (compat.bits(tensor) if name in compat.NOT_NUMPY else tensor.asnumpy(), name)
 
     def name_of(self, value: int) -> str:
         name = getattr(self.leaves.get(value), "name", "")

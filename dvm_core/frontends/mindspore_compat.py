@@ -274,6 +274,31 @@ def own(tensor: Tensor) -> Tensor:
     return tensor * 1 if needs_grad(tensor) else from_numpy(np.array(tensor.asnumpy(), copy=True))
 
 
+# Dtypes that NumPy has not, of a byte each, by the name that MindSpore prints: its asnumpy has no numbers of them.
+_BYTES = {"Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2", "HiFloat8": "hifloat8", "Int4": "int4x2"}
+NOT_NUMPY = frozenset(_BYTES.values())
+
+
+def dtype_name(tensor: Tensor) -> str:
+    """`float32`, `complex64`, `float8_e4m3fn`."""
+    name = str(tensor.dtype)
+    return _BYTES.get(name, name.lower())
+
+
+class _Memory:
+    """A tensor's bytes for NumPy, which holds this, and this the tensor."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self.__array_interface__ = {"shape": tuple(tensor.shape), "strides": tuple(tensor.stride()), "typestr": "|u1", "version": 3,
+                                    "data": (tensor.data_ptr(), True)}
+
+
+def bits(tensor: Tensor) -> np.ndarray:
+    """The bytes of a tensor whose elements have one each: a view."""
+    return np.asarray(_Memory(tensor))
+
+
 def is_complex(tensor: Tensor) -> bool:
     return tensor.dtype in (ms.complex64, ms.complex128)
 
