@@ -20,8 +20,17 @@ class Refused(ValueError):
     """The expression is not allowed, not known, or fails; the text is for the user."""
 
 
+# Calls that make nothing of an array's size, whatever it is.
+_LOOKS = frozenset("""all any argmax argmin asnumpy count_nonzero cpu detach diagonal dim expand_dims float int bool item len max mean min
+    moveaxis numel numpy permute ptp shape size squeeze sum swapaxes t transpose""".split())
+_RESHAPES = frozenset(("ravel", "reshape", "view"))  # views of what lies side by side
+
+
 def check_operands(node: ast.AST, *operands: Any) -> None:
     """Refuses what would be too large before it is computed."""
+    for operand in operands:
+        if isinstance(operand, np.ndarray) and operand.size > MOST_ELEMENTS and not _only_looks(node, operand):
+            refuse_large(node, operand.size)
     texts = [operand for operand in operands if isinstance(operand, (str, bytes))]
     if texts and isinstance(getattr(node, "op", None), ast.Mod):
         raise Refused(f"`{ast.unparse(node)}` formats a text; `%` is for numbers here")
@@ -44,6 +53,11 @@ def check_operands(node: ast.AST, *operands: Any) -> None:
         raise Refused(f"`{ast.unparse(node)}` is too large a number")
     if isinstance(node.op, ast.Mult) and not all(isinstance(side, (int, float, complex, np.generic)) for side in (left, right)):
         raise Refused(f"`{ast.unparse(node)}` repeats a sequence")
+
+
+def _only_looks(node: ast.AST, operand: np.ndarray) -> bool:
+    name = _called(node)
+    return isinstance(node, ast.Call) and (name in _LOOKS or (name in _RESHAPES and operand.flags.c_contiguous))
 
 
 def _called(node: ast.AST) -> str:
@@ -121,7 +135,9 @@ def check_call(node: ast.Call, operands: list[Any], keywords: dict[str, Any]) ->
 def check_result(node: ast.AST, result: Any) -> None:
     """Keeps what is computed from growing with every further operation."""
     if isinstance(result, np.ndarray):
-        refuse_large(node, result.size)
+        # Views and parts are of memory that is there; what indexing gathers was checked before.
+        if not isinstance(node, (ast.Attribute, ast.Subscript)) and _called(node) not in _LOOKS | _RESHAPES:
+            refuse_large(node, result.size)
         if result.dtype.hasobject:
             raise Refused(f"`{ast.unparse(node)}` is not made of numbers")
     elif type(result) is int and result.bit_length() > _MOST_BITS:

@@ -4,6 +4,7 @@ Allowed are names that the stop can see, constants, operators, comparisons, inde
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import operator
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import large
 from .bounds import Refused, check_call, check_operands, check_result, gathered, refuse_large
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -84,8 +86,6 @@ class _Evaluator:
         result = handler(node)
         if not isinstance(node, (ast.Name, ast.Constant)):
             check_result(node, result)
-        elif isinstance(result, np.ndarray):
-            refuse_large(node, result.size)
         return result
 
     def _Constant(self, node: ast.Constant) -> Any:
@@ -98,6 +98,7 @@ class _Evaluator:
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Any:
         value = self.value(node.operand)
+        check_operands(node, value)
         return bool(not _truth(value)) if isinstance(node.op, ast.Not) else _UNARY[type(node.op)](value)
 
     def _BinOp(self, node: ast.BinOp) -> Any:
@@ -138,10 +139,17 @@ class _Evaluator:
         return [self.value(part) for part in node.elts]
 
     def _Subscript(self, node: ast.Subscript) -> Any:
-        owner, index = self.value(node.value), self.value(node.slice)
+        encoded = self._encoded(node.value)
+        owner, index = self.value(node.value) if encoded is None else encoded[0], self.value(node.slice)
         if isinstance(owner, np.ndarray):
             refuse_large(node, gathered(owner, index))
-        return owner[index]
+        return owner[index] if encoded is None else encoded[1](np.asarray(owner[index]))
+
+    def _encoded(self, node: ast.AST) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | None:
+        """The elements of a name, or of `grad(h)`, as they lie in memory, and what makes numbers of them; None for what is no tensor."""
+        name = node.id if isinstance(node, ast.Name) else ast.unparse(node) if isinstance(node, ast.Call) else None
+        find = getattr(self._names, "encoded", None)
+        return find(name) if find is not None and name in self._names else None
 
     def _Slice(self, node: ast.Slice) -> Any:
         return slice(*(None if part is None else self.value(part) for part in (node.lower, node.upper, node.step)))
@@ -156,6 +164,9 @@ class _Evaluator:
         whole = ast.unparse(node)
         if whole in self._names:  # a value that is called `grad(h)`
             return self._names[whole]
+        found = self._of_large(node)
+        if found is not None:
+            return found
         function, owner = self._function(node)
         arguments = [self.value(part) for part in node.args]
         keywords = {part.arg: self.value(part.value) for part in node.keywords if part.arg}
@@ -166,16 +177,40 @@ class _Evaluator:
         check_call(node, operands, keywords)
         return function(*arguments, **keywords)
 
+    def _of_large(self, node: ast.Call) -> Any:
+        """The value of a reduction of elementwise operations on tensors that are too large to be computed in one piece; None if it is none."""
+        asked = large.reduction(node, self._prefixed)
+        if asked is None:
+            return None
+        leaves = large.Leaves(self._leaf)
+        whole = leaves.visit(copy.deepcopy(asked[1]))
+        if not leaves.large or not leaves.suits:
+            return None
+        return large.reduced(asked[0], leaves, lambda names: _Evaluator(names).value(whole))
+
+    def _leaf(self, node: ast.expr) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | None:
+        if not isinstance(node, ast.Subscript):
+            return self._encoded(node)
+        encoded = self._encoded(node.value)
+        if encoded is None:
+            return None
+        index = self.value(node.slice)
+        return None if gathered(encoded[0], index) else (np.asarray(encoded[0][index]), encoded[1])
+
+    def _prefixed(self, target: ast.Attribute) -> bool:
+        """Whether a dotted name is that of a function, such as `np.max`."""
+        prefix = target.value
+        while isinstance(prefix, ast.Attribute):
+            prefix = prefix.value
+        return isinstance(prefix, ast.Name) and prefix.id in _PREFIXES and prefix.id not in self._names and target.attr in FUNCTIONS
+
     def _function(self, node: ast.Call) -> tuple[Callable[..., Any], list[Any]]:
         """What is called, and the value it is a method of, if it is one."""
         target = node.func
         if isinstance(target, ast.Name) and target.id in FUNCTIONS:
             return FUNCTIONS[target.id], []
         if isinstance(target, ast.Attribute):
-            prefix = target.value
-            while isinstance(prefix, ast.Attribute):
-                prefix = prefix.value
-            if isinstance(prefix, ast.Name) and prefix.id in _PREFIXES and prefix.id not in self._names and target.attr in FUNCTIONS:
+            if self._prefixed(target):
                 return FUNCTIONS[target.attr], []
             owner = self.value(target.value)
             return self._method(owner, target.attr), [owner]

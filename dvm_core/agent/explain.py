@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _core
 from . import values
+from .blocks import blocks
 from .tensors import Tensor
 
 _CLASS = {code: letter for _, code, letter, *_ in _core.OPS}
@@ -21,12 +22,17 @@ def explain(reason: str, opcode: int, opname: str, result: Tensor, operands: lis
     array = result.array()
     if array is None:
         return f"{opname} made {word} in {result.name}"
-    bad = np.argwhere(test(values.numbers(array, result.dtype)))
-    if not len(bad):
+    at, count = -1, 0
+    for start, part in blocks(array):
+        bad = test(values.numbers(part, result.dtype))
+        if at < 0 and bad.any():
+            at = start + int(bad.argmax())
+        count += int(np.count_nonzero(bad))
+    if at < 0:
         return f"{opname} made {word} in {result.name}"
-    first = tuple(int(i) for i in bad[0])
+    first = tuple(int(i) for i in np.unravel_index(at, array.shape))
     kind = values.summary(result.dtype, result.shape, None).split("  ")[0]
-    text = f"{opname} made {len(bad):,} {word} in {result.name}, {kind}, {array.size:,} elements; the first at {list(first)}: "
+    text = f"{opname} made {count:,} {word} in {result.name}, {kind}, {array.size:,} elements; the first at {list(first)}: "
     text += values.texts(array[first], result.dtype, 0, 1)[0]
     causes = [_cause(_CLASS.get(opcode, ""), operand, first, len(result.shape), number, attrs) for number, operand in enumerate(operands)]
     told = ", ".join(cause for cause in causes[:_MOST_NAMED] if cause)
@@ -69,8 +75,7 @@ def _batch(array: np.ndarray, index: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _range(array: np.ndarray, code: int) -> str:
-    numbers: Any = values.numbers(np.ascontiguousarray(array), code)
-    stats = _core.stats_of(numbers)
+    stats: Any = {"nan": 0, "pos_inf": 0, "neg_inf": 0, **values.statistics(array, code)}
     words = [f"min {values.figure(stats['min'])}", f"max {values.figure(stats['max'])}"] if array.size else ["no elements"]
     words += [f"{stats[key]} {label}" for key, label in (("nan", "NaN"), ("pos_inf", "+Inf"), ("neg_inf", "-Inf")) if stats[key]]
     return ", ".join(words)

@@ -1,12 +1,14 @@
 """The names an expression may use at a stop: tensors first, then plain Python values of the frame."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import naming, values
+from .bounds import MOST_ELEMENTS
 from .evaluate import Refused, is_plain
 from .tensors import Tensor
 from .views import plain_locals
@@ -47,12 +49,25 @@ class Names(Mapping[str, Any]):
         text = naming.unspelled(name)
         return self._view.find(text) if text != name else None
 
+    def encoded(self, name: str) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | None:
+        """A tensor's elements as they lie in memory, and what makes numbers of them or of a part; None for what is no tensor."""
+        tensor = self._known().get(name) or self._numbered(name)
+        return None if tensor is None else (self._elements(name, tensor), functools.partial(values.numbers, code=tensor.dtype))
+
+    @staticmethod
+    def _elements(name: str, tensor: Tensor) -> np.ndarray:
+        array = tensor.array()
+        if array is None:
+            raise Refused(f"`{naming.unspelled(name)}` is {tensor.reason}")
+        return array
+
     def __getitem__(self, name: str) -> Any:
         tensor = self._known().get(name) or self._numbered(name)
         if tensor is not None:
-            array = tensor.array()
-            if array is None:
-                raise Refused(f"`{name}` is {tensor.reason}")
+            array = self._elements(name, tensor)
+            if array.size > MOST_ELEMENTS and values.is_encoded(tensor.dtype):
+                raise Refused(f"`{naming.unspelled(name)}` has {array.size:,} elements; at most {MOST_ELEMENTS:,} are decoded here: "
+                              f"take a part of it")
             return values.numbers(array, tensor.dtype)
         value = self._python[name]
         if not is_plain(value):

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _core, dtypes
 from . import naming, values
+from .blocks import blocks
 from .drift import Drift
 from .evaluate import FUNCTIONS, Refused, evaluate, names_in
 from .places import place
@@ -258,8 +259,12 @@ def _largest(tensor: Any) -> str:
     array = tensor.array()
     if array is None or not array.size:
         return ""
-    magnitude = np.abs(values.numbers(array, tensor.dtype).astype(np.float64))
-    magnitude[~np.isfinite(magnitude)] = -1
-    index = np.unravel_index(int(magnitude.argmax()), array.shape)
+    most, at = -1.0, -1
+    for start, part in blocks(array):
+        magnitude = np.abs(values.numbers(part, tensor.dtype).astype(np.float64))
+        magnitude[~np.isfinite(magnitude)] = -1
+        if at < 0 or magnitude.max() > most:
+            most, at = float(magnitude.max()), start + int(magnitude.argmax())
+    index = np.unravel_index(at, array.shape)
     shown = values.texts(np.asarray(array[index]), tensor.dtype, 0, 1)[0]
-    return f"; the largest magnitude is {shown} at {[int(i) for i in index]}" if not math.isnan(float(magnitude.max())) else ""
+    return f"; the largest magnitude is {shown} at {[int(i) for i in index]}"

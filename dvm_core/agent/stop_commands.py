@@ -11,6 +11,7 @@ from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .evaluate import AS_METHODS, ATTRIBUTES, METHODS, Refused, evaluate
 from .lookup import Names
 from .stepping import TARGETS
+from .tensors import LISTED_BYTES
 
 if TYPE_CHECKING:
     from .session import Session
@@ -98,4 +99,5 @@ def evaluate_at_stop(session: Session, arguments: Arguments) -> Answer:
         listed = names.as_tensor(expression.strip(), value)
         if listed is None:
             return {"result": str(value)}
-    return {**listed.describe(with_stats=True), "ref": session.references.add(listed)}
+    # A large tensor's statistics are asked for by themselves: a hover over its name comes at once.
+    return {**listed.describe(with_stats=listed.bytes <= LISTED_BYTES), "ref": session.references.add(listed)}

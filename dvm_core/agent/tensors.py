@@ -18,7 +18,7 @@ from .places import Place
 if TYPE_CHECKING:
     from .session import Session
 
-_LISTED_BYTES = 16 << 20  # a tensor larger than this has no statistics in a list: they are a request of their own
+LISTED_BYTES = 16 << 20  # a tensor larger than this has no statistics in a list: they are a request of their own
 _LISTED_SECONDS = 0.1  # nor has one whose turn comes later than this
 
 
@@ -102,7 +102,7 @@ def listed(references: References, tensors: list[Tensor]) -> list[Answer]:
     end = time.monotonic() + _LISTED_SECONDS
     found = []
     for tensor in tensors:
-        told = tensor.describe(with_stats=tensor.bytes <= _LISTED_BYTES and time.monotonic() < end)
+        told = tensor.describe(with_stats=tensor.bytes <= LISTED_BYTES and time.monotonic() < end)
         found.append({**told, "ref": references.add(tensor)})
     return found
 

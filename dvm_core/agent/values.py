@@ -11,6 +11,7 @@ from .. import _core
 from ..bf16 import convert_from_bf16
 from ..dtypes import BY_CODE, DataType
 from . import foreign
+from .blocks import in_memory_order
 from .bounds import MOST_ELEMENTS
 
 BFLOAT16 = 3  # code of native/types.h
@@ -36,6 +37,12 @@ def entry_of(code: int) -> DataType | foreign.Foreign | None:
 def dtype_name(code: int, array: np.ndarray | None = None) -> str:
     entry = entry_of(code)
     return entry.name if entry else str(array.dtype) if array is not None else "?"
+
+
+def is_encoded(code: int) -> bool:
+    """Whether elements are bits that `numbers` decodes: more memory, and time."""
+    entry = foreign.BY_CODE.get(code)
+    return code == BFLOAT16 or (entry is not None and entry.decode is not None)
 
 
 def numbers(array: np.ndarray, code: int) -> np.ndarray:
@@ -87,9 +94,10 @@ def packed(data: bytes) -> str:
 
 def statistics(array: np.ndarray, code: int) -> dict[str, Any]:
     """count, finite, zero, nan, pos_inf, neg_inf, min, max, mean, std, histogram. Of an empty tensor and of complex numbers only counts."""
+    array = in_memory_order(array)  # the core copies what does not lie side by side
     if code not in BY_CODE:
         return _foreign_statistics(array, code)
-    stats = _core.stats_of(numbers(array, code))
+    stats = _core.stats_of(array if code == BFLOAT16 and array.dtype == np.uint16 else numbers(array, code))
     return {key: value for key, value in stats.items() if array.size or key not in ("min", "max", "mean", "std")}
 
 

@@ -1,5 +1,5 @@
 """Tensors of dtypes that programs never have, as a stop shows them: each decoded as its own framework decodes it."""
-# ruff: noqa: F811 - fixtures are named as what they are imported as
+# ruff: noqa: F811, F841 - fixtures are named as what they are imported as; variables are there to be looked at
 import threading
 
 import numpy as np
