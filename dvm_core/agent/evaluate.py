@@ -178,7 +178,7 @@ class _Evaluator:
         return function(*arguments, **keywords)
 
     def _of_large(self, node: ast.Call) -> Any:
-        """The value of a reduction of elementwise operations on tensors that are too large to be computed in one piece; None if it is none."""
+        """The value of a reduction over elementwise operations on tensors too large to be computed in one piece; None if it is none."""
         asked = large.reduction(node, self._prefixed)
         if asked is None:
             return None

@@ -53,7 +53,7 @@ def _e5m2() -> np.ndarray:
 
 @functools.cache
 def _hifloat8() -> np.ndarray:
-    """HiF8: a prefix of 2 to 4 bits says how many bits of exponent follow (sign and magnitude, with a leading one), the rest is mantissa."""
+    """HiF8: a prefix of 2 to 4 bits says how many bits of exponent follow (sign and magnitude, leading one), the rest is mantissa."""
     prefixes = (("11", 4), ("10", 3), ("01", 2), ("001", 1), ("0001", 0))
     numbers = np.zeros(256, np.float32)
     for code in range(128):

@@ -60,7 +60,8 @@ NAMES = {"h": (H, 0), "w": (W, 0), "turned": (H.T, 0), "b": (convert_to_bf16(H),
     "np.where(h > 0, h, 0).sum()", "isnan(h).any()", "(h @ h.T).shape if 0 else h.max()", "maximum(h, w).mean()"])
 def test_reductions_are_numpys(small_bound, expression):
     arrays = {name: values.numbers(array, code or values.code_of(array)) for name, (array, code) in NAMES.items()}
-    functions = {"np": np, "abs": np.abs, "count_nonzero": np.count_nonzero, "norm": np.linalg.norm, "isnan": np.isnan, "maximum": np.maximum}
+    functions = {"np": np, "abs": np.abs, "count_nonzero": np.count_nonzero, "norm": np.linalg.norm, "isnan": np.isnan,
+                 "maximum": np.maximum}
     plain = expression.replace("h.abs()", "abs(h)")
     expected = eval(plain, {**functions, **arrays})
     np.testing.assert_allclose(evaluate(expression, names_of(**NAMES)), expected, rtol=2e-5, atol=1e-6)
@@ -68,7 +69,8 @@ def test_reductions_are_numpys(small_bound, expression):
 
 @pytest.mark.parametrize("expression, text", [
     ("abs(h)", "`abs(h)` would have 1,680 elements"), ("h * 2", "would have 1,680 elements"), ("-h", "would have 1,680 elements"),
-    ("h == w", "would have 1,680 elements"), ("h.sort()", ""), ("np.sort(h)", "1,680"), ("h.std(axis=0)", "1,680"), ("(h.T * w).max()", "1,680"),
+    ("h == w", "would have 1,680 elements"), ("h.sort()", ""), ("np.sort(h)", "1,680"), ("h.std(axis=0)", "1,680"),
+    ("(h.T * w).max()", "1,680"),
     ("b", "decoded here: take a part"), ("b * 2", "take a part"), ("turned.reshape(1680)", "1,680"), ("h.flatten()", "1,680"),
     ("(h + w[:, :, :3]).max()", "of shapes"), ("median(h)", "1,680"),
 ])
@@ -78,7 +80,8 @@ def test_what_would_be_made_as_large_is_refused(small_bound, expression, text):
     assert text in str(refused.value)
 
 
-@pytest.mark.parametrize("expression", ["h", "h[0, :, 3]", "h[2:4]", "h.T[3, 1]", "h.reshape(-1)[5:9]", "h.max()", "h.shape", "len(h)", "h.size",
+@pytest.mark.parametrize("expression", ["h", "h[0, :, 3]", "h[2:4]", "h.T[3, 1]", "h.reshape(-1)[5:9]", "h.max()", "h.shape", "len(h)",
+                                        "h.size",
                                         "h.argmax()", "b[1, 2]", "b[0, :3, ::2].max()", "h.swapaxes(0, 1)[3]", "turned[0].std()"])
 def test_parts_and_looks_are_free(small_bound, expression):
     arrays = {name: values.numbers(array, code or values.code_of(array)) for name, (array, code) in NAMES.items()}
