@@ -48,7 +48,7 @@ const uint8_t* Panels::of(const Run& run, const Product& p) {
   tag.name = "panels";
   tag.cls = "parameter";
   try {
-    made.memory = counted(allocate(static_cast<size_t>(p.b.matrices * panel_bytes(p)), &tag));
+    made.memory = counted(allocate(static_cast<size_t>(p.b.matrices * panel_bytes(run.k, p)), &tag));
   } catch (const std::bad_alloc&) {
     return nullptr;  // B is read where it lies
   }

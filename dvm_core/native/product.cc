@@ -135,11 +135,11 @@ bool gains_from_panels(const Product& p) {
   return has_panels(p) && p.n > 1 && p.ub < 0 && !p.narrows && !(in_place(p) && p.k * p.n <= kNear);
 }
 
-int64_t panel_bytes(const Product& p) { return (static_cast<int64_t>(kernels().packed_b_bytes(p.k, p.n, p.from)) + 127) / 128 * 128; }
+int64_t panel_bytes(const Kernels& k, const Product& p) { return (static_cast<int64_t>(k.packed_b_bytes(p.k, p.n, p.from)) + 127) / 128 * 128; }
 
 void pack_matrices(const Run& run, const Product& p, uint8_t* to) {
   constexpr int64_t kPanels = 4 * 32;  // columns packed by one unit
-  const int64_t pieces = (p.n + kPanels - 1) / kPanels, stride = panel_bytes(p);
+  const int64_t pieces = (p.n + kPanels - 1) / kPanels, stride = panel_bytes(run.k, p);
   parallel_for(
       p.b.matrices * pieces,
       [&](int64_t unit, int) {
@@ -160,7 +160,7 @@ void do_matmul(Core& c, const uint64_t* w) {
   const Product& p = c.run.area.products[operand_a(w[1])];
   const uint8_t* const kept = c.run.kept ? c.run.kept[operand_a(w[1])] : nullptr;
   const uint8_t* const panels = kept ? kept : p.packs_before ? c.run.workspace(p.packed) : nullptr;
-  const int64_t matrix = panels ? panel_bytes(p) : 0;
+  const int64_t matrix = panels ? panel_bytes(c.run.k, p) : 0;
   const int item = item_size(p.from);
   const bool in_memory = is_global(head_dst(*w)), chained = p.chained();
   const int64_t col = chained ? 0 : c.col, cols = chained ? p.n : c.cols;

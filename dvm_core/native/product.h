@@ -23,7 +23,7 @@ void prepare_product(const Run& run, const Product& p, bool kept);
 
 // Whether panels that are there make a product faster, and the bytes of those of one matrix of B.
 bool gains_from_panels(const Product& p);
-int64_t panel_bytes(const Product& p);
+int64_t panel_bytes(const Kernels& k, const Product& p);
 // Packs every matrix of B, each panel_bytes after the one before.
 void pack_matrices(const Run& run, const Product& p, uint8_t* to);
 

@@ -107,7 +107,7 @@ void take_scratch(AreaCode& area, int index, const std::vector<SharedPanels>& sh
   for (Product& p : area.products) {
     if (!p.packs_before || p.packed_earlier) continue;
     const auto with = std::find_if(shared.begin(), shared.end(), [&](const SharedPanels& s) { return s.packs == &p; });
-    p.packed = take(p.b.matrices * panel_bytes(p), with == shared.end() ? index : with->last_area);
+    p.packed = take(p.b.matrices * panel_bytes(kernels(), p), with == shared.end() ? index : with->last_area);
     if (with == shared.end()) continue;
     for (Product* other : with->others) other->packed = p.packed;
   }
