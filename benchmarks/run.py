@@ -176,20 +176,25 @@ def measure(names: list[str], quick: bool, out: Path, results: Results, say: Cal
             arguments += ["--quick"] * quick
             with errors.open("w") as to:
                 process = subprocess.Popen(arguments, stdout=to, stderr=to, text=True)
+            reason = ""
             try:
                 for row in follow(process, part):
                     results.measured.append(row)
                     say(f"      {time.monotonic() - begin:5.0f} s  {row.name}")
                     results.write(out)
-            except BaseException:
-                process.kill()
-                process.wait()
+            except KeyboardInterrupt:
                 results.failed[name] = "interrupted"
                 raise
-            if process.returncode:
+            except Exception as error:  # a row that cannot be read or told
+                reason = f"{type(error).__name__}: {error}"
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+            if reason or process.returncode:
                 text = errors.read_text(errors="replace")
-                results.failed[name] = why(process.returncode, text)
-                say(f"      failed, the other groups go on\n{text.rstrip()}")
+                results.failed[name] = reason or why(process.returncode, text)
+                say(f"      failed, the other groups go on\n{reason or text.rstrip()}")
         results.seconds[name] = time.monotonic() - begin
         results.write(out)
 

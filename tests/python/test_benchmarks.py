@@ -88,6 +88,38 @@ def test_a_group_that_fails_is_told_and_the_others_are_reported(tmp_path):
     assert "[2/4] decoder" in out and "before it failed" in out and "failed: decoder, selector" in out and "Traceback" in out
 
 
+# The module of a group writes a line that is no row where its rows go; it would measure for an hour.
+GARBAGE = """
+import sys, time, types
+
+def rows(repeats):
+    with open(sys.argv[sys.argv.index("--part") + 1], "a") as part:
+        part.write("no row\\n")
+    time.sleep(3600)
+    yield
+
+sys.modules["decoder"] = types.ModuleType("decoder")
+sys.modules["decoder"].rows = rows
+"""
+
+
+def test_a_row_that_cannot_be_read_fails_its_group_alone(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(GARBAGE + GROUPS.split('module("vectors"')[0] + """
+def checks(seconds):
+    from timing import Share
+    yield Share("a share", {"ready": 0.5})
+
+module("checks", rows=checks)
+module("vectors", sweeps=lambda quick: [])
+module("selector", measured=lambda quick: [])
+""")
+    code, out, err = run("run.py", "--quick", "--only", "ec", "--out", str(tmp_path / "bench.json"), PYTHONPATH=str(tmp_path))
+    assert code == 1, err
+    told = json.loads((tmp_path / "bench.json").read_text())
+    assert told["failed"].keys() == {"decoder"} and told["failed"]["decoder"].startswith("JSONDecodeError: ")
+    assert told["shares"][0]["shares"] == {"ready": 0.5} and "failed: decoder" in out
+
+
 def test_how_long_the_whole_takes_is_told_beforehand():
     code, out, _ = run("run.py", "--help")
     assert code == 0 and "minutes on two cores" in " ".join(out.split()) and "calls" in out
