@@ -94,7 +94,7 @@ class Executable:
             run.place = place
             values[node] = run.call(node.target, args, kwargs, values)
             for other in gone:
-                values.pop(other, None)
+                run.drop(values.pop(other, None))
         results = torch.fx.node.map_arg(self.results, values.__getitem__)
         made = run.tensors([value for value in results if isinstance(value, Value)])
         return [made[value] if isinstance(value, Value) else value for value in results]
@@ -107,6 +107,7 @@ class _Run(Emitter):
         self.graph = _core.Graph(name)
         self.place = 0
         self.known: dict[int, tuple[Value, Any]] = {}  # id of a tensor -> its value, and itself to keep the id taken
+        self.over: list[tuple[Value, Any]] = []  # no op to come reads these; what is recorded may
 
     def op(self, opcode: int, operands: tuple[int, ...], attrs: tuple[int, ...] = (), shape: tuple[int, ...] | None = None, dtype: int = 0,
            imms: tuple[float, ...] = ()) -> int:
@@ -147,6 +148,18 @@ class _Run(Emitter):
             found = self.known[id(tensor)] = (value, tensor)
         return found[0]
 
+    def drop(self, value: Any) -> None:
+        """No op to come reads this value: a tensor's memory is free once what is recorded has run."""
+        if (found := self.known.pop(id(value), None)) is not None:
+            self.over.append(found)
+            if not self.graph.pending():
+                self.release()
+
+    def release(self) -> None:
+        """Lets go of the tensors that were dropped. Nothing may be recorded and not run."""
+        self.graph.release([value for value, _ in self.over])
+        self.over.clear()
+
     def fallback(self, target: Any, name: str, args: tuple, kwargs: dict, values: dict) -> Any:
         """Runs what is recorded, then the op by torch."""
         if name != "aten.copy_.default":  # the write of a changed input is torch's by design
@@ -165,6 +178,7 @@ class _Run(Emitter):
         """Runs what is recorded and gives these values as tensors of their own memory."""
         made = {v: torch.empty(self.shape(v), dtype=_TORCH[self.dtype(v)]) for v in dict.fromkeys(wanted)}
         self.graph.flush((), [(v, tensor.data_ptr()) for v, tensor in made.items()])
+        self.release()
         for v, tensor in made.items():
             self.known[id(tensor)] = (v, tensor)
         return made

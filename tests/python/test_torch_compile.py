@@ -1,6 +1,8 @@
 """torch.compile(backend="dvm"): found by its entry point, gradients, shapes that change, what torch runs."""
 import copy
+import importlib
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -186,3 +188,39 @@ def test_slices_of_values_and_of_inputs(take):
     compiled = torch.compile(lambda a: (take(torch.exp(a)), take(a) * 2), backend="dvm")
     for ours, theirs in zip(compiled(a), (take(torch.exp(a)), take(a) * 2), strict=True):
         assert ours.shape == theirs.shape and torch.allclose(ours, theirs, atol=1e-6)
+
+
+def test_memory_of_values_that_nobody_reads_any_more_is_free_during_the_call(monkeypatch):
+    front = importlib.import_module("dvm_core.frontends.torch")
+    made, alive = [], []
+
+    class Watched(front._Run):
+        def fallback(self, *args):
+            result = super().fallback(*args)
+            made.append(weakref.ref(result))
+            alive.append(sum(tensor() is not None for tensor in made))
+            return result
+
+        def tensors(self, wanted):
+            found = super().tensors(wanted)
+            made.extend(map(weakref.ref, found.values()))
+            return found
+
+    monkeypatch.setattr(front, "_Run", Watched)
+    aten, graph = torch.ops.aten, torch.fx.Graph()
+    inputs = [graph.placeholder(f"a{i}") for i in range(10)]
+    value = graph.call_function(aten.exp.default, (inputs[0],))
+    for other in inputs:  # every product is ours, and every cumprod PyTorch's: it reads what was just computed
+        product = graph.call_function(aten.mul.Tensor, (value, other))
+        value = graph.call_function(aten.cumprod.default, (product, 0))
+    graph.output((value,))
+    executable = front.Executable(torch.fx.GraphModule(torch.nn.Module(), graph), [], False)
+    tensors = [torch.rand(5, 3) + 0.5 for _ in inputs]
+    expected = torch.exp(tensors[0])
+    for tensor in tensors:
+        expected = torch.cumprod(expected * tensor, 0)
+    made.extend(map(weakref.ref, tensors))
+    arguments = list(tensors)
+    tensors = tensor = None
+    assert torch.allclose(executable(arguments)[0], expected, rtol=1e-4)
+    assert alive == [inputs_left + 2 for inputs_left in range(9, -1, -1)]  # the product and the cumprod of this step, of no other
