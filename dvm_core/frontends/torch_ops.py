@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .emit import BOOL, CODE, F32, F64, Emitter
 
 TABLE: dict[str, Callable[..., Any]] = {}  # "aten.mul.Tensor" -> lowering(emitter, *args): a value id
@@ -81,6 +83,14 @@ def silu(e: Emitter, a: Value) -> int:
     return e.mul(a, e.sigmoid(a))
 
 
+@lowers("silu_backward.default")
+def silu_backward(e: Emitter, g: Value, a: Value) -> int:
+    """g * s * (1 + a * (1 - s)), s = sigmoid a."""
+    _floats(e, g, a)
+    s = e.sigmoid(a)
+    return e.mul(e.mul(g, s), e.add(e.mul(a, e.sub(1.0, s)), 1.0))
+
+
 @lowers("threshold_backward.default")
 def threshold_backward(e: Emitter, g: Value, a: Value, threshold: float) -> int:
     """g where a is above the threshold (or NaN), else 0."""
@@ -105,10 +115,11 @@ def sigmoid_backward(e: Emitter, g: Value, r: Value) -> int:
 
 @lowers("where.self")
 def where(e: Emitter, condition: Value, a: Value, b: Value) -> int:
-    """condition ? a : b, of one shape."""
+    """condition ? a : b, each broadcast to the shape of all."""
     _floats(e, a, b)
-    _need(e.dtype(condition) == BOOL and e.shape(condition) == e.shape(a) == e.shape(b))
-    return e.select(condition, a, b)
+    _need(isinstance(condition, Value) and e.dtype(condition) == BOOL)
+    shape = np.broadcast_shapes(*(e.shape(v) for v in (condition, a, b)))
+    return e.select(*(v if e.shape(v) == shape else e.broadcast(v, shape) for v in (condition, a, b)))
 
 
 # ---- products ------------------------------------------------------------------------------------------------------------------------

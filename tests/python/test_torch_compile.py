@@ -224,3 +224,21 @@ def test_memory_of_values_that_nobody_reads_any_more_is_free_during_the_call(mon
     tensors = tensor = None
     assert torch.allclose(executable(arguments)[0], expected, rtol=1e-4)
     assert alive == [inputs_left + 2 for inputs_left in range(9, -1, -1)]  # the product and the cumprod of this step, of no other
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name, work", [
+    ("aten.silu_backward.default", torch.nn.functional.silu),
+    ("aten.where.self", lambda a: torch.where(a > 0.2, a * a, 1.0) + torch.where(a[:, :1] > 0, a, a[0])),
+    ("aten.where.self", lambda a: torch.maximum(a * 2, a[::1] + 0.1)),
+])
+def test_gradients_are_ours_and_torchs_numbers(name, work, dtype):
+    a = torch.randn(5, 7, dtype=dtype) * 4
+    a[0, 0], a[1, 1], a[2, 2] = 0.0, 90.0, -90.0
+    a.requires_grad_()
+    counts = [observed.of(f"torch {which}").fallbacks for which in ("forward", "backward")]
+    before = [count[name] for count in counts]
+    (ours,) = torch.autograd.grad(torch.compile(work, backend="dvm")(a).square().sum(), a)
+    (theirs,) = torch.autograd.grad(work(a).square().sum(), a)
+    assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5 if dtype == torch.float32 else 1e-12)
+    assert [count[name] for count in counts] == before
