@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 import tokenize
 from collections.abc import Iterable, Iterator
@@ -12,8 +13,10 @@ from types import ModuleType
 def read(path: str) -> str:
     """A Python file's text: coding cookie and byte order mark honoured, line ends as `\\n`.
 
-    Raises OSError, SyntaxError (unknown coding cookie), UnicodeDecodeError."""
-    with open(path, "rb") as file:
+    Raises OSError (of what is no regular file, too), SyntaxError (unknown coding cookie), UnicodeDecodeError."""
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f"{path} is no regular file")
         return decode(file.read())
 
 
