@@ -21,6 +21,7 @@ from .msbc import Code
 from .symbols import symbols_of
 
 _MOST_VALUES = 20_000  # of a source file
+_MOST_PROGRAMS = 100  # that a look goes through, the newest: a session must not be held at its end
 _SPARE = 20  # times the last look took, before the next
 _LIBRARIES = tuple(_library_prefixes())
 
@@ -58,10 +59,10 @@ class Recorder:
         begun = time.monotonic()
         if self._stopped or (begun < self._next and not at_once):
             return
-        for program in _core.programs():
-            if program.launches and self._seen.get(program.id) != program.launches:
-                self._seen[program.id] = program.launches
-                self._gather(program)
+        changed = [p for p in _core.programs() if p.launches and self._seen.get(p.id) != p.launches]
+        for program in changed[-_MOST_PROGRAMS:]:
+            self._seen[program.id] = program.launches
+            self._gather(program)
         for path in sorted(self._changed):
             self._save(path)
         self._changed.clear()
