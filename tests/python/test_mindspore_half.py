@@ -182,7 +182,8 @@ def test_mixed_precision_trains_with_float32_parameters(dtype: str, mode: str, t
 
         def construct(self, x: Any, to: Any) -> Any:
             h = ops.matmul(x.astype(to), self.first.weight.astype(to).T) + self.first.bias.astype(to)
-            h = ops.relu(self.norm(h.astype(ms.float32)).astype(to))
+            # Smooth: the gradient of a relu jumps where a value near zero rounds to the other side, and no tolerance covers that.
+            h = ops.tanh(self.norm(h.astype(ms.float32)).astype(to))
             return ops.matmul(h, self.last.weight.astype(to).T).astype(ms.float32) + self.last.bias
 
     network = Network()
