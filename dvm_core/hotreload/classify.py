@@ -19,7 +19,7 @@ def classify(old: Source, new: Source, is_main: bool = True) -> list[Edit]:
     edits = list(toplevel.module_edits(old, new, is_main))
     for key, definition in new.definitions.items():
         before = old.definitions.get(key)
-        if before is not None and old.text_of(before) == new.text_of(definition):
+        if before is not None and (before is definition or old.text_of(before) == new.text_of(definition)):
             continue  # most of a file, most of the time
         if definition.in_function:  # made at every call: its own differences are body differences of what makes it
             if before is not None and _changed_inside(before, definition):

@@ -1,9 +1,11 @@
 """A file's text as definitions and statements that can be compared without their positions."""
 from __future__ import annotations
+import __future__
 
 import ast
 import copy
 import functools
+import operator
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -32,6 +34,11 @@ class Definition:
         return isinstance(self.node, ast.ClassDef)
 
     @property
+    def root(self) -> Definition:
+        """The definition of the module that it stands in, or is."""
+        return self if self.owner is None else self.owner.root
+
+    @property
     def in_function(self) -> bool:
         """Made again at every call of the function it stands in."""
         return self.owner is not None and (not self.owner.is_class or self.owner.in_function)
@@ -52,7 +59,9 @@ class Source:
     text: str
     definitions: dict[str, Definition]
     statements: list[ast.stmt]  # of the module, definitions replaced by stubs
-    code: CodeType
+    spans: list[tuple[int, int]]  # first and last line of each of them, decorators included
+    inner: list[CodeType]  # made directly by the module's own code, in order
+    futures: int  # compiler flags of its `from __future__` imports
 
     @property
     def functions(self) -> list[Definition]:
@@ -79,14 +88,25 @@ def parse(path: str, text: str) -> Source:
     """Parses and compiles `text` as the file `path`. Raises SyntaxError, ValueError (a null byte)."""
     tree = ast.parse(text, path)
     code = compile(tree, path, "exec", dont_inherit=True)
-    collector = _Collector()  # copies what it changes: the tree stays what was compiled
+    collector = Collector()  # copies what it changes: the tree stays what was compiled
     statements = collector.body(tree.body, None, "")
-    source = Source(path, text, collector.definitions, statements, code)
-    _attach_codes(source)
-    return source
+    inner = inner_codes(code)
+    attach_codes(collector.definitions, inner)
+    return Source(path, text, collector.definitions, statements, [span(node) for node in tree.body], inner, code.co_flags & _FUTURES)
 
 
-class _Collector:
+_FUTURES = functools.reduce(operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
+
+
+def span(node: ast.stmt) -> tuple[int, int]:
+    return _first_line(node), node.end_lineno or node.lineno
+
+
+def _first_line(node: Any) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+
+
+class Collector:
     def __init__(self) -> None:
         self.definitions: dict[str, Definition] = {}
 
@@ -119,8 +139,7 @@ class _Collector:
         while key in self.definitions:
             count += 1
             key = f"{prefix}{name}#{count}"
-        first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
-        definition = self.definitions[key] = Definition(key, node, owner, first)
+        definition = self.definitions[key] = Definition(key, node, owner, _first_line(node))
         inside = key + ("." if isinstance(node, ast.ClassDef) else ".<locals>.")
         definition.statements = self.body(body, definition, inside)
         return ast.copy_location(ast.Expr(Stub(key=key)), node)  # type: ignore[call-arg]
@@ -147,14 +166,14 @@ def all_codes(code: CodeType) -> list[CodeType]:
     return [code, *(deeper for inner in inner_codes(code) for deeper in all_codes(inner))]
 
 
-def _attach_codes(source: Source) -> None:
+def attach_codes(definitions: dict[str, Definition], top: list[CodeType]) -> None:
     inside: dict[int, list[CodeType]] = {}
-    for definition in source.definitions.values():  # owners come before what is in them
-        outer = source.code if definition.owner is None else definition.owner.code
+    for definition in definitions.values():  # owners come before what is in them
+        outer = definition.owner.code if definition.owner is not None else None
         if outer is not None and id(outer) not in inside:
             inside[id(outer)] = inner_codes(outer)
         name = getattr(definition.node, "name", "<lambda>")
-        candidates = inside[id(outer)] if outer is not None else []
+        candidates = top if definition.owner is None else inside[id(outer)] if outer is not None else []
         matches = [code for code in candidates if code.co_firstlineno == definition.first_line and code.co_name == name]
         # Two lambdas on one line cannot be told apart; dead code (after a `return`) is compiled to nothing.
         definition.code = matches[0] if len(matches) == 1 else None

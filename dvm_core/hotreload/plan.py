@@ -43,15 +43,15 @@ def make(old: Source, new: Source, edits: list[Edit], live: Live, book: SourceBo
 def pair_codes(old: Source, new: Source) -> dict[CodeType, CodeType]:
     """Old code object -> new, for every function both versions have. Keys compare by value: a live function's code finds its pair."""
     pairs: dict[CodeType, CodeType] = {}
-    parents = [(old.code, new.code)]
+    parents = [(old.inner, new.inner)]
     for key, definition in new.definitions.items():
         before = old.definitions.get(key)
         if before is not None and before.code is not None and definition.code is not None:
-            parents.append((before.code, definition.code))
+            parents.append((inner_codes(before.code), inner_codes(definition.code)))
             if not definition.is_class:
                 pairs[before.code] = definition.code
-    for before_code, after_code in parents:  # lambdas have no names: the k-th goes with the k-th, if there are as many
-        left, right = ([c for c in inner_codes(code) if c.co_name == "<lambda>"] for code in (before_code, after_code))
+    for before_codes, after_codes in parents:  # lambdas have no names: the k-th goes with the k-th, if there are as many
+        left, right = ([c for c in codes if c.co_name == "<lambda>"] for codes in (before_codes, after_codes))
         if len(left) == len(right):
             for before_lambda, after_lambda in zip(left, right, strict=True):
                 pairs.setdefault(before_lambda, after_lambda)
@@ -60,7 +60,7 @@ def pair_codes(old: Source, new: Source) -> dict[CodeType, CodeType]:
 
 def unknown(old: Source, live: Live) -> list[FunctionType]:
     """Functions of the file whose code is not what its text says: it was edited before it was first read, or an import hook rewrites it."""
-    known = set(all_codes(old.code))
+    known = {code for top in old.inner for code in all_codes(top)}
     return [function for function in live.functions if function.__code__ not in known]
 
 

@@ -15,6 +15,7 @@ from .classify import classify
 from .edits import APPLY
 from .live import Live
 from .parse import Source, parse
+from .parse_beside import parse_beside
 from .report import Report
 from .sources import SourceBook, read, tidy
 from .transaction import FAILED, IN_FORCE, QUEUED, TRIAL, Host, Transaction
@@ -31,8 +32,8 @@ _LOOK = 0.02  # seconds between looks at whether the user has stopped the progra
 class Job:
     """One request. The first answer goes to whoever asked; what comes after it is news."""
 
-    def __init__(self, path: str, text: str | None, undo: bool, reply: Reply, news: Reply) -> None:
-        self.path, self.text, self.undo = path, text, undo
+    def __init__(self, path: str, text: str | None, undo: bool, reply: Reply, news: Reply, settled: bool = False) -> None:
+        self.path, self.text, self.undo, self.settled = path, text, undo, settled
         self._reply, self._news = reply, news
         self.started = time.perf_counter()
         self.answered = False
@@ -60,9 +61,9 @@ class Reloader:
         self._verified: set[str] = set()  # files whose known text was compared with the running code
         self.last: Report | None = None
 
-    def reload(self, path: str, text: str | None, reply: Reply) -> None:
-        """Brings the file's text (None: what is on disk) into force, or says why not."""
-        self._add(Job(path, text, False, reply, self.news))
+    def reload(self, path: str, text: str | None, reply: Reply, settled: bool = False) -> None:
+        """Brings the file's text (None: what is on disk) into force, or says why not. settled: nobody writes to the file any more."""
+        self._add(Job(path, text, False, reply, self.news, settled))
 
     def undo(self, reply: Reply, path: str | None = None) -> None:
         """Takes back the last reload that was applied, with a path the last one of that file."""
@@ -92,7 +93,7 @@ class Reloader:
 
     # ---- one reload ------------------------------------------------------------------------------------------------------------------
     def _reload(self, job: Job) -> Report:
-        if job.text is None:
+        if job.text is None and not job.settled:
             self.host.settle(job.path)
         with _no_collection():
             prepared = self._prepare(job)
@@ -119,7 +120,8 @@ class Reloader:
         live = Live(path)
         try:
             text = read(path) if job.text is None else tidy(job.text)
-            new = parse(_compiled_as(live, path), text)
+            near, compiled_as = self._sources.get(path), _compiled_as(live, path)
+            new = parse_beside(near, compiled_as, text) if near else parse(compiled_as, text)
         except SyntaxError as error:
             return refused(report.syntax_error(error, path))
         except (OSError, ValueError) as error:

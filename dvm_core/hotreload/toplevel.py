@@ -21,13 +21,18 @@ def kind_of(definition: Definition) -> str:
     return "class" if definition.is_class else "function"
 
 
+def same(old: Sequence[ast.stmt], new: Sequence[ast.stmt]) -> bool:
+    """Whether statements mean the same."""
+    return len(old) == len(new) and all(a is b or dump(a) == dump(b) for a, b in zip(old, new, strict=True))
+
+
 def is_text(node: ast.stmt) -> bool:
     """A docstring, or another constant standing alone."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def module_edits(old: Source, new: Source, is_main: bool) -> Iterator[Edit]:
-    if list(map(dump, old.statements)) == list(map(dump, new.statements)):
+    if same(old.statements, new.statements):
         return
     yield from _import_edits(old, new)
     before, after = _constants(old.statements), _constants(new.statements)
