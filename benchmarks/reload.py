@@ -84,6 +84,7 @@ class Stages:
 
     def __enter__(self) -> Stages:
         self._around(reloader, "parse", "parse")
+        self._around(reloader, "parse_beside", "parse")
         self._around(reloader, "classify", "classify")
         self._around(planning, "make", "build")
         self._around(fingerprint, "snapshot", "build")
@@ -183,9 +184,9 @@ def stages(path: Path, training: Training, saves: int) -> tuple[list[dict[str, f
     asked: list[float] = []
     ask = watcher._reloader.reload
 
-    def reload(where: str, new: str | None, reply: Any) -> None:
+    def reload(where: str, new: str | None, reply: Any, settled: bool) -> None:
         asked.append(time.perf_counter())
-        ask(where, new, reply)
+        ask(where, new, reply, settled)
 
     watcher._reloader.reload = reload  # type: ignore[method-assign]
     with Stages() as clock:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dvm_wire import watching
+
 OK, MISSING, BROKEN = "ok", "--", "!!"  # BROKEN fails the report; MISSING is an extra that is not installed
 
 
@@ -117,7 +119,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _computes,
     _adapter,
     _package("debugpy", "1.8.22", "Python debugging is tested", "pip install debugpy==1.8.22"),
-    _package("watchfiles", "", "hot reload on save needs it", "pip install watchfiles"),
+    _package(watching.PACKAGE, "", "hot reload on save needs it", f"pip install {watching.PACKAGE}"),
     _package("mindspore", "2.10.0", "capturing MindSpore models is tested", "pip install mindspore==2.10.0 'numpy<2' 'scipy<1.14'"),
     _numpy_for_mindspore,
 )

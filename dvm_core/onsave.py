@@ -2,11 +2,15 @@
 prints every answer."""
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 import dvm_wire
+from dvm_wire import watching
 
 from . import _core, _library_prefixes
 from .errors import ArgumentError
@@ -14,7 +18,6 @@ from .frontends import capture, reloadable
 from .frontends.notices import notice
 from .hotreload import Host, Reloader, Report, SourceBook
 
-_STEP = 20  # milliseconds between the library's looks at its events; each takes the GIL for a moment
 _END_WAIT = 5.0  # seconds for the thread to end
 
 
@@ -22,15 +25,12 @@ class OnSave:
     """Reloads on save between `start` and `stop`. The text on disk at `start` is the one the script runs."""
 
     def __init__(self, script: Path) -> None:
-        try:
-            import watchfiles
-        except ImportError:
-            raise ArgumentError("--watch needs the package watchfiles: pip install watchfiles") from None
-        self._watch = watchfiles.watch
+        if not watching.available():
+            raise ArgumentError(f"--watch needs the package {watching.PACKAGE}: pip install {watching.PACKAGE}")
         self._book = SourceBook(tuple(_library_prefixes()))
         self._book.remember(str(script))
         self._saves = dvm_wire.Saves()
-        self._ended = threading.Event()
+        self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
         host = Host(reloadable, _core.programs, step=reloadable.step, capturing=lambda: bool(capture.captures()), settle=dvm_wire.settle)
         self._reloader = Reloader(self._book, host, _tell)
         self._thread = threading.Thread(target=self._run, name="dvm-watch", daemon=True)
@@ -41,29 +41,34 @@ class OnSave:
 
     def stop(self) -> None:
         """A thread inside a native library must not be there when the interpreter goes."""
-        self._ended.set()
+        with contextlib.suppress(RuntimeError):  # it has ended by itself
+            self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join(_END_WAIT)
 
-    def _look(self) -> None:
+    def _look(self, closed: Collection[str] = ()) -> None:
         self._book.scan()
         self._saves.files = self._book.files()
-        for path in self._saves.look():
-            self._reloader.reload(path, None, _tell)
+        for path in self._saves.look(closed):
+            self._reloader.reload(path, None, _tell, settled=True)
 
     def _run(self) -> None:
         try:
-            while not self._ended.wait(dvm_wire.SETTLED):
-                watched = dvm_wire.folders(self._saves.files)
-                # A timeout looks as well, for modules imported since and the save that fell between two watches.
-                for _ in self._watch(*watched, recursive=False, debounce=50, step=_STEP, stop_event=self._ended,
-                                     rust_timeout=dvm_wire.LOOK_ANYWAY, yield_on_timeout=True, raise_interrupt=False):
-                    self._look()
-                    while self._saves.moving and not self._ended.wait(dvm_wire.SETTLED):
+            with contextlib.closing(self._loop):
+                self._loop.run_until_complete(self._watch())
+        except Exception as error:  # the program must not end for it, and must not go on unwatched in silence
+            notice(f"saves are not looked for any more: {type(error).__name__}: {error}", category="reload")
+
+    async def _watch(self) -> None:
+        while not self._ended.is_set():
+            watched = dvm_wire.folders(self._saves.files)
+            async with contextlib.aclosing(watching.happened(watched, self._ended)) as told:
+                async for closed in told:  # also from time to time, for modules imported since and the save that fell between two watches
+                    self._look(closed)
+                    while self._saves.moving and not self._ended.is_set():
+                        await asyncio.sleep(dvm_wire.SETTLED)
                         self._look()
                     if dvm_wire.folders(self._saves.files) != watched:
                         break
-        except Exception as error:  # the program must not end for it, and must not go on unwatched in silence
-            notice(f"saves are not looked for any more: {type(error).__name__}: {error}", category="reload")
 
 
 def _tell(report: Report) -> None:

@@ -5,9 +5,10 @@ import asyncio
 import contextlib
 import json
 import os
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from dvm_wire import LOOK_ANYWAY, SETTLED, Saves, folders
+from dvm_wire import SETTLED, Saves, folders, watching
 
 from .channel import Message
 from .errors import RequestError
@@ -45,9 +46,9 @@ class Reloads:
         self._reported: tuple[str, bool] | None = None  # what was told last, and whether it was an answer
 
     # ---- reloading
-    async def reload(self, path: str) -> Message:
-        """Reloads a file and reports the outcome. A refusal is an answer, not an error."""
-        answer = await self._session.tensors.ask("reload", path=path, timeout=RELOAD_TIMEOUT)
+    async def reload(self, path: str, settled: bool = False) -> Message:
+        """Reloads a file and reports the outcome. A refusal is an answer, not an error. settled: nobody writes to the file any more."""
+        answer = await self._session.tensors.ask("reload", path=path, settled=settled, timeout=RELOAD_TIMEOUT)
         body = {"path": path, **{key: value for key, value in answer.items() if key not in ("re", "ok")}}
         self.reported(body, answer=True)
         return body
@@ -119,10 +120,8 @@ class Reloads:
         return found
 
     async def _watch(self) -> None:
-        try:
-            import watchfiles
-        except ImportError:
-            self._session.output.say("hot reload on save needs the package watchfiles in the adapter's environment", "important")
+        if not watching.available():
+            self._session.output.say(f"hot reload on save needs the package {watching.PACKAGE} in the adapter's environment", "important")
             return
         while True:
             self._changed.clear()
@@ -132,14 +131,14 @@ class Reloads:
             if not watched:
                 await self._changed.wait()
                 continue
-            # A timeout looks as well, for the save that fell between two watches.
-            async for _ in watchfiles.awatch(*watched, recursive=False, debounce=50, step=20, stop_event=self._changed,
-                                             rust_timeout=LOOK_ANYWAY, yield_on_timeout=True):
-                self._report_saves()
+            # Looks from time to time as well, for the save that fell between two watches.
+            async with contextlib.aclosing(watching.happened(watched, self._changed)) as told:
+                async for closed in told:
+                    self._report_saves(closed)
 
-    def _report_saves(self) -> None:
+    def _report_saves(self, closed: Collection[str] = ()) -> None:
         """Reloads each watched file that was saved; one that is still being written is looked at again soon."""
-        for path in self._saves.look():
+        for path in self._saves.look(closed):
             self._session.spawn(self._saved(path))
         if self._saves.moving and self._settle_timer is None:
             self._settle_timer = asyncio.get_running_loop().call_later(SETTLED, self._settled)
@@ -150,7 +149,7 @@ class Reloads:
 
     async def _saved(self, path: str) -> None:
         try:
-            await self.reload(path)
+            await self.reload(path, settled=True)
         except RequestError as error:
             if not self._session.terminated:
                 self._session.event("dvm/reload", {"path": path, "outcome": "refused", "reasons": [str(error)]})

@@ -3,11 +3,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 SETTLED = 0.02  # seconds a file must stay the same before it is read
-LOOK_ANYWAY = 500  # milliseconds between looks at the files when no event comes
 _SHORT, _FEW = 40, 3  # characters of values, and how many of them, that are told in a line
 _PATIENCE = 2.0  # seconds after which a file that never stays the same is read as it is
 
@@ -61,8 +60,11 @@ class Saves:
         """Whether a file has changed and has not settled yet."""
         return bool(self._moving)
 
-    def look(self) -> list[str]:
-        """Files that were saved since and have settled. A file seen for the first time is as it should be."""
+    def look(self, closed: Collection[str] = ()) -> list[str]:
+        """Files that were saved since and have settled. A file seen for the first time is as it should be.
+
+        closed: files that are known to be whole, for their writer has closed them. An empty one must settle all the same: editors empty a
+        file before they fill it."""
         now, saved = self._now(), []
         for path in sorted(self.files):
             found = stamp(path)
@@ -71,9 +73,10 @@ class Saves:
             if path not in self._moving:  # the event took its time: what it has stayed the same for already counts
                 self._moving[path] = found, now - (max(0.0, self._wall() - found[0] / 1e9) if found else 0.0)
             seen, since = self._moving[path]
-            if found != seen:
+            whole = path in closed and found is not None and found[1] > 0
+            if found != seen and not whole:
                 self._moving[path] = found, now
-            elif now - since >= SETTLED:
+            elif whole or now - since >= SETTLED:
                 del self._moving[path]
                 if found is not None and self._known.get(path) != found:
                     self._known[path] = found

@@ -29,10 +29,10 @@ def make_reloader(session: Session, book: hotreload.SourceBook) -> hotreload.Rel
 
 @command("reload", later=True)
 def reload(session: Session, arguments: Arguments, reply: Reply) -> None:
-    """path; text: the new text, default what is on disk. Answered when the new code is in force, or refused, or waits for the call that
-    the program is stopped in."""
-    path = need(arguments, "path", str)
-    session.reloader.reload(path, need(arguments, "text", str, None), lambda report: reply(report.message()))
+    """path; text: the new text, default what is on disk; settled: nobody writes to the file any more. Answered when the new code is in
+    force, or refused, or waits for the call that the program is stopped in."""
+    path, text, settled = need(arguments, "path", str), need(arguments, "text", str, None), need(arguments, "settled", bool, False)
+    session.reloader.reload(path, text, lambda report: reply(report.message()), settled)
 
 
 @command("undoReload", later=True)

@@ -6,6 +6,7 @@ import sys
 import threading
 
 import pytest
+from dvm_wire import watching
 
 TRAIN = """import sys
 import threading
@@ -129,8 +130,9 @@ def test_the_script_is_known_though_it_was_named_from_elsewhere(run, tmp_path):
     assert program.end() == 0
 
 
-def test_where_watchfiles_is_missing_nothing_is_run(tmp_path):
+def test_where_no_watcher_is_installed_nothing_is_run(tmp_path):
     (tmp_path / "a.py").write_text("print('ran')\n")
-    code = "import sys; sys.modules['watchfiles'] = None; from dvm_core.cli import main; sys.exit(main(['run', '--watch', 'a.py']))"
+    code = ("import sys; sys.modules.update(watchfiles=None, asyncinotify=None); from dvm_core.cli import main; "
+            "sys.exit(main(['run', '--watch', 'a.py']))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=120)
-    assert (done.returncode, done.stdout) == (1, "") and "pip install watchfiles" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "") and f"pip install {watching.PACKAGE}" in done.stderr
