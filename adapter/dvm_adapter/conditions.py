@@ -4,12 +4,13 @@ from __future__ import annotations
 import ast
 import re
 
+from dvm_wire.filters import WrongFilter, read
+
 # debugpy's own syntax, since its users know it; a bare number means "on that hit". `% 0` would never stop.
 HIT_CONDITION = re.compile(r"\s*(?:(?:==|>=|<=|>|<)?\s*\d+|%\s*0*[1-9]\d*)\s*")
 HIT_SYNTAX = "a hit count is a number, or ==, >, >=, <, <= or % and a number (% at least 1)"
 # A value by its name in the program's text, `%4` or `%4.max()`. After an operand the sign is the operator.
 NUMBERED = re.compile(r"((?:^|[-+*/%(\[{,:<>=!&|^~@]|\b(?:and|or|not|in|is|if|else))\s*)%(i?[0-9]{1,9})\b")
-_EVERY = re.compile(r"\bevery \d{1,9}$")
 
 
 def wrong_hits(text: object) -> str:
@@ -28,8 +29,10 @@ def wrong_expression(text: object) -> str:
     return ""
 
 
-def wrong_filter(text: object) -> str:
-    """The same for a numeric filter's, which may end in `every 10`."""
-    words = " ".join(str(text or "").split())
-    match = _EVERY.search(words)
-    return wrong_expression(words[:match.start()].rstrip(" ;,") if match else words)
+def wrong_filter(name: str, text: object) -> str:
+    """What is wrong with a numeric filter's condition, "" if nothing; whether it names a device that is there, the program knows."""
+    try:
+        read(name, str(text or ""))
+    except WrongFilter as error:
+        return str(error)
+    return ""

@@ -33,8 +33,9 @@ TENSOR_FILTERS = (
     _filter("zeros", "Too Many Zeros", "Stop at the first result that is all but zero", "zeros > 0.99 and count >= 16"),
     _filter("unchanged", "Weight Does Not Learn", "Stop where a weight is what it was a step ago, or changes too much or too little",
             "same"),
-    _filter("diverged", "Differs from float64", "Stop at the first result that has drifted from the same program in float64, run in NumPy",
-            "error > 1e-3 + 16 * eps"),
+    _filter("diverged", "First Divergence",
+            "Stop at the first result that differs from the same program in float64, unfused (`against fused`) or on another device "
+            "(`against npu-sim:910b:faithful > 1e-3`)", "error > 1e-3 + 16 * eps, in float64"),
 )
 _OURS = tuple(str(entry["filter"]) for entry in TENSOR_FILTERS)
 TYPES = {"nan": "NaN", "inf": "Infinity", "overflow": "Overflow", "range": "OutOfRange", "zeros": "Zeros", "unchanged": "Unchanged",
@@ -48,7 +49,7 @@ async def set_exception_breakpoints(session: Session, arguments: Body) -> Body:
     options = arguments.get("filterOptions") or []
     asked = [*arguments.get("filters", []), *(option.get("filterId") for option in options)]
     texts = {str(option.get("filterId")): option.get("condition") or "" for option in options}
-    refused = {name: why for name in asked if name in _OURS and (why := wrong_filter(texts.get(name, "")))}
+    refused = {name: why for name in asked if name in _OURS and (why := wrong_filter(name, texts.get(name, "")))}
     session.breakpoints.filters = {name: texts.get(name, "") for name in asked if name in _OURS and name not in refused}
     known = {str(entry["filter"]) for entry in PYTHON_FILTERS}
     forwarded = {**arguments, "filters": [name for name in asked if name in known]}
@@ -71,7 +72,7 @@ async def set_exception_breakpoints(session: Session, arguments: Body) -> Body:
 @request("exceptionInfo", needs=Needs.STOPPED, supportsExceptionInfoRequest=True)
 async def exception_info(session: Session, arguments: Body) -> Body:
     stop = session.stops.current
-    event = stop.vm if stop is not None and stop.thread == arguments.get("threadId") else None
+    event = (stop.vm or stop.found) if stop is not None and stop.thread == arguments.get("threadId") else None
     if event is None or event.get("reason") not in TYPES:
         return await session.python.ask("exceptionInfo", arguments)
     kind = TYPES[event["reason"]]

@@ -30,7 +30,7 @@ _REASONS = {"breakpoint": "breakpoint", "instruction": "instruction breakpoint",
 _WORDS = {"breakpoint": "Paused on tensor line", "instruction": "Paused on tensor instruction", "step": "Paused on step",
           "data": "Paused on a write to a tensor",
           "nan": "Paused on NaN", "inf": "Paused on infinity", "overflow": "Paused on overflow", "range": "Paused on a value out of range",
-          "zeros": "Paused on zeros", "unchanged": "Paused on a weight", "diverged": "Paused where float64 differs"}
+          "zeros": "Paused on zeros", "unchanged": "Paused on a weight", "diverged": "Paused on the first divergence"}
 _PYTHON_STOPS = ("breakpoint", "step")  # debugpy's stops that read as the VM's when they are on a tensor line; others say what they are
 
 
@@ -41,6 +41,7 @@ class Stop:
     thread: int
     tensor: Message | None = None
     vm: Message | None = None  # the whole vmstop if the VM itself stands
+    found: Message | None = None  # of a stop of Python's: what a numeric filter says of what was run for it
     python: bool = True  # debugpy has the thread suspended: it has frames and can step
     tensor_frame: int = 0  # our frame ids, once asked for
     label_frame: int = 0
@@ -79,13 +80,13 @@ class Stops:
             self.current.python, self.current.thread = True, thread
             self._invalidate(thread)
             return
-        tensor = None
+        tensor = found = None
         self._merging = True
         try:
             if session.has_agent:
                 ident = await self.ident_of(thread)
                 if self._coming is None:
-                    tensor = await self._tensor_line(ident)
+                    tensor, found = await self._tensor_line(ident)
                 if self._coming is not None and self._coming.get("thread") in (None, ident):
                     event, self._coming = self._coming, None
                     await self._announce_vm(event, thread, python=True)
@@ -98,17 +99,21 @@ class Stops:
             self._queued.append(self._coming)
             self._coming = None
         body = session.breakpoints.with_our_ids(body)
-        if tensor is not None and body.get("reason") in _PYTHON_STOPS:
+        if found is not None and body.get("reason") != "exception":
+            words = _WORDS.get(str(found.get("reason")), "Paused on a number")
+            body = {**body, "reason": "exception", "description": f"{words} in what ran before this line", "text": found.get("text")}
+        elif tensor is not None and body.get("reason") in _PYTHON_STOPS:
             body = {**body, "description": _WORDS[body["reason"]]}
-        await self._announce(Stop(thread, tensor), body)
+        await self._announce(Stop(thread, tensor, found=found), body)
 
-    async def _tensor_line(self, ident: int | None) -> Message | None:
+    async def _tensor_line(self, ident: int | None) -> tuple[Message | None, Message | None]:
+        """The tensor line Python stands on, and what a numeric filter found in what was run for this stop."""
         try:
             answer = await self._session.tensors.ask("pythonStop", thread=ident, timeout=TENSOR_TIMEOUT)
         except RequestError as error:
             self._session.log.note(f"no tensor line at this stop: {error}")
-            return None
-        return answer.get("tensor")
+            return None, None
+        return answer.get("tensor"), answer.get("found")
 
     def vm_stopped(self, event: Message) -> None:
         """The agent's `vmstop`."""

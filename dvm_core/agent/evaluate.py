@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from dvm_wire.filters import NUMPY
 
 from . import large
 from .bounds import Refused, check_call, check_operands, check_result, gathered, refuse_large
@@ -27,11 +28,7 @@ _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 # Functions that only look. `np.`, `ops.`, `torch.` and the like may stand in front.
-_NUMPY = """abs all allclose any argmax argmin argsort array_equal ceil clip concatenate cos count_nonzero cumsum diff dot exp expand_dims
-    floor isclose isfinite isinf isnan log log10 log1p log2 matmul maximum mean median minimum moveaxis nanmax nanmean nanmin nonzero
-    percentile prod ptp quantile ravel reshape round shape sign sin sort sqrt square squeeze stack std sum swapaxes tanh transpose unique
-    var where""".split()
-FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _NUMPY}
+FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in NUMPY}
 FUNCTIONS.update({
     "len": len, "float": float, "int": int, "bool": bool, "str": str, "repr": repr, "norm": np.linalg.norm, "sorted": sorted,
     "max": lambda a, *more, **how: max(a, *more) if more and np.ndim(a) == 0 else np.max(a, *more, **how),
@@ -65,14 +62,6 @@ def evaluate(expression: str, names: Mapping[str, Any], *, elementwise: bool = F
         raise
     except Exception as error:
         raise Refused(f"{type(error).__name__}: {error}") from None
-
-
-def names_in(expression: str) -> set[str]:
-    """The names an expression mentions; none if it cannot be parsed."""
-    try:
-        return {node.id for node in ast.walk(ast.parse(expression.strip(), mode="eval")) if isinstance(node, ast.Name)}
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
 
 
 class _Evaluator:

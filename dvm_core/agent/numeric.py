@@ -4,45 +4,24 @@ A condition is evaluated for all results of a launch at once: every name in it i
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dvm_wire.filters import COLUMNS, FLOAT64, FUSED, WrongFilter, names_in, read
 
-from .. import _core, dtypes
+from .. import _core, devices, dtypes
 from . import naming, values
 from .blocks import blocks
-from .drift import Drift
-from .evaluate import FUNCTIONS, Refused, evaluate, names_in
+from .drift import Comparison, comparison
+from .evaluate import Refused, evaluate
 from .places import place
 from .weights import Weights
 
 if TYPE_CHECKING:
     from .views import LaunchView
 
-# filter -> (the condition where none is given, what every condition of it implies)
-FILTERS: dict[str, tuple[str, str]] = {
-    "nan": ("", "nan > 0"),
-    "inf": ("", "inf > 0"),
-    "overflow": ("", "(inf > 0 or nan > 0) and finite_operands"),
-    "range": ("abs_max > 65504", ""),
-    "zeros": ("zeros > 0.99 and count >= 16", ""),
-    "unchanged": ("same", "weight"),
-    "diverged": ("error > 1e-3 + 16 * eps", ""),
-}
-# What can be asked of a result, with what it means. Those of the last group need more than statistics.
-COLUMNS: dict[str, str] = {
-    "count": "elements", "zeros": "share of zeros", "nan": "NaN elements", "inf": "infinite elements", "min": "least finite element",
-    "max": "largest finite element", "mean": "mean of the finite elements", "std": "their standard deviation",
-    "abs_mean": "mean magnitude", "abs_max": "largest magnitude", "span": "max - min", "eps": "spacing of its dtype at 1",
-    "op": "name of the instruction", "name": "variable", "function": "function of the line", "step": "training step",
-    "gradient": "whether a backward pass made it", "activation": "whether a forward pass made it", "weight": "whether it is a parameter",
-    "finite_operands": "whether all it was made from is finite",
-    "change": "of a weight: mean |new - old| / mean |old| since the step before", "same": "of a weight: not changed, to 1e-5",
-    "error": "largest difference from the same program in float64, relative to the largest magnitude there",
-}
 # The conditions of MindInsight's debugger, by its short names, as they are said here. Thresholds are parameters there, examples here.
 MINDINSIGHT: dict[str, tuple[str, str]] = {
     "OO": ("overflow", ""), "TO": ("inf", "inf > 0 or nan > 0"), "TZ": ("zeros", "zeros > 0.9"), "TR": ("range", "span > 100 or min < -50"),
@@ -55,37 +34,27 @@ MINDINSIGHT: dict[str, tuple[str, str]] = {
 }
 _SELF_EVIDENT = frozenset(("op", "name", "function", "weight", "gradient", "activation", "eps", "finite_operands", "same"))  # said anyway
 _BITS = {"nan": 1, "inf": 2}  # of _core.set_check, which is cheaper than statistics
-_EVERY = re.compile(r"\bevery (\d{1,9})$")
-_LONGEST = 2000  # characters of a condition
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One filter that is set. every: launches of a program from one look to the next."""
+    """One filter that is set. every: launches of a program from one look to the next; against: what `error` is the difference from."""
     name: str
     text: str  # all of it
     said: str = ""  # what the user said, or the filter's own
     every: int = 1
+    against: str = FLOAT64
 
     @classmethod
     def of(cls, name: str, text: str) -> Condition:
         """Raises Refused: an unknown filter, or a condition that cannot be meant."""
-        if name not in FILTERS:
-            raise Refused(f"there is no filter {name!r}; there are {', '.join(FILTERS)}")
-        default, implied = FILTERS[name]
-        if len(text) > _LONGEST:
-            raise Refused(f"a condition of {len(text):,} characters; at most {_LONGEST:,} are read")
-        text = " ".join(text.split())
-        match = _EVERY.search(text)
-        every, text = (int(match[1]), text[:match.start()].rstrip(" ;,")) if match else (1, text)
-        if every < 1:
-            raise Refused("every 0: a launch can be looked at every time (every 1) or less often")
-        parts = [part for part in (implied, text or default) if part]
-        whole = " and ".join(f"({part})" for part in parts) if len(parts) > 1 else parts[0]
-        unknown = sorted(names_in(whole) - set(COLUMNS) - set(FUNCTIONS))
-        if unknown:
-            raise Refused(f"no `{unknown[0]}` here; a condition is over {', '.join(COLUMNS)}")
-        condition = cls(name, whole, text or default or implied, every)
+        try:
+            found = read(name, text)
+        except WrongFilter as error:
+            raise Refused(str(error)) from None
+        if found.against not in (FLOAT64, FUSED) and found.against not in devices.profiles():
+            raise Refused(f"{devices.unknown(found.against)}; `against` takes float64, fused or a device")
+        condition = cls(name, found.text, found.said, found.every, found.against)
         condition.holds(_typical())
         return condition
 
@@ -146,11 +115,11 @@ class Numeric:
         if not conditions:
             return None
         asked = set().union(*(names_in(c.text) for c in conditions))
-        rows = _Rows(view, self._weights if asked & {"weight", "change", "same"} else None, "error" in asked)
+        rows = _Rows(view, self._weights if asked & {"weight", "change", "same"} else None)
         best: tuple[int, Condition] | None = None
         for condition in conditions:
             try:
-                found = np.flatnonzero(condition.holds(rows.columns))
+                found = np.flatnonzero(condition.holds(rows.for_condition(condition)))
             except Refused as error:
                 self.conditions = [c for c in self.conditions if c is not condition]
                 self._tell(f"the filter {condition.name!r} is off: `{condition.said}`: {error}")
@@ -163,7 +132,7 @@ class Numeric:
 class _Rows:
     """The columns of one launch: its float results in program order, before each instruction the weights it is the first to read."""
 
-    def __init__(self, view: LaunchView, weights: Weights | None, with_error: bool) -> None:
+    def __init__(self, view: LaunchView, weights: Weights | None) -> None:
         self.view = view
         measured = np.frombuffer(view.launch.measured(), np.float64).reshape(-1, len(_core.MEASURED))
         told = {name: measured[:, i] for i, name in enumerate(_core.MEASURED)}
@@ -202,7 +171,17 @@ class _Rows:
                 "activation": ~backward & ~weight, "weight": weight, "change": change, "same": same,
                 "finite_operands": self._finite_operands(told),
             }
-        self.columns["error"] = Drift(view).errors(self.at, ~weight) if with_error else np.full(len(self.at), np.nan)
+        self._results = ~weight
+        self._compared: dict[str, Comparison] = {}
+
+    def for_condition(self, condition: Condition) -> dict[str, np.ndarray]:
+        """The columns, with the error a condition means. Raises Refused."""
+        against = condition.against
+        if not condition.uses("error"):
+            return {**self.columns, "error": np.full(len(self.at), np.nan)}
+        if against not in self._compared:
+            self._compared[against] = comparison(self.view, against)
+        return {**self.columns, "error": self._compared[against].errors(self.at, self._results)}
 
     def _name(self, row: int) -> str:
         view, at, local = self.view, int(self.at[row]), int(self._inputs[row])
@@ -229,13 +208,17 @@ class _Rows:
         tensor = view.value(local if local >= 0 else len(view.inputs) + index)
         kind = values.summary(tensor.dtype, tensor.shape, None).split("  ")[0]
         subject = f"the weight {tensor.name}" if local >= 0 else f"{view.instructions[index].name} made {tensor.name}"
-        figures = [f"{name} {_figure(self.columns[name][row])}" for name in COLUMNS if condition.uses(name) and name not in _SELF_EVIDENT]
+        columns = self.for_condition(condition)
+        figures = [f"{name} {_figure(columns[name][row])}" for name in COLUMNS if condition.uses(name) and name not in _SELF_EVIDENT]
         since = self._since.get(local, -1)
         if condition.uses("same") and since >= 0:
             figures.append(f"{'has not changed' if self.columns['same'][row] else 'has changed'} since step {since}")
         text = f"{condition.name}: {subject}, {': '.join([kind, ', '.join(figures)] if figures else [kind])}"
         where = _largest(tensor) if condition.uses("abs_max") or condition.uses("max") or condition.uses("min") else ""
-        return f"{text}{where}; the condition is {condition.said}"
+        if condition.uses("error") and local < 0 and (found := self._compared[condition.against].differences.get(index)):
+            where = found.told() + where
+        against = f" against {condition.against}" if condition.against != FLOAT64 else ""
+        return f"{text}{where}; the condition is {condition.said}{against}"
 
 
 def _figure(value: Any) -> str:

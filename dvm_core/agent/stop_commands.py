@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @command("pythonStop")
 def python_stopped(session: Session, arguments: Arguments) -> Answer:
-    """thread: ident, default the main thread."""
+    """thread: ident, default the main thread. found: what a numeric filter says of the instructions that were run for this stop."""
     ident = need(arguments, "thread", int, threading.main_thread().ident)
-    return {"tensor": session.stops.python_stopped(ident)}
+    tensor = session.stops.python_stopped(ident)
+    return {"tensor": tensor, "found": session.stops.found} if session.stops.found else {"tensor": tensor}
 
 
 @command("frames")

@@ -51,6 +51,8 @@ class Stops:
         self._turn = threading.Lock()  # held by the thread that stands at a VM stop
         self._busy = threading.RLock()  # held while the launch is advanced, or its stop ends
         self._passed: tuple[int, int] | None = None  # (launch, instruction) a step has shown already
+        self._flushing: Any = None  # the capture whose pending instructions are run for a stop of Python's
+        self.found: Answer | None = None  # what a numeric filter found in them: reason and text
         self.enabled = True
 
     @property
@@ -95,6 +97,8 @@ class Stops:
 
     def _handle(self, launch: Any, instruction: int, reason: str, hooks: tuple[int, ...]) -> None:
         thread = threading.get_ident()
+        if self._session.serves(thread) and self._flushing is not None and reason != "hook":
+            self._note(launch, instruction, reason)
         if not self.enabled or self._session.serves(thread) or python_stop.inside_debugger():
             return  # a flush on the debugger's own behalf
         if reason == "hook" and self._passed == (launch.number, instruction):
@@ -113,6 +117,14 @@ class Stops:
             self._hold(view, kind, [point.id for point in hit], text)
         if reason == "hook" and self.enabled:
             self._look_at_data(view, instruction)
+
+    def _note(self, launch: Any, instruction: int, reason: str) -> None:
+        """What a filter finds in the flush of a stop of Python's, which stands already: told with that stop."""
+        view = LaunchView(launch, instruction, self._flushing, self._session.texts, None)
+        if reason != "measured":
+            self.found = self.found or {"reason": reason, "text": self._why(reason, view)}
+        elif (hit := self._session.numeric.look(view)) is not None:
+            self.found = self.found or {"reason": hit.name, "text": hit.text}
 
     def _look_at_data(self, view: LaunchView, instruction: int) -> None:
         """After the stops before an instruction: whether what it writes, or reads for the first time, is worth one."""
@@ -216,7 +228,9 @@ class Stops:
         self.python_paused = 0
 
     def python_stopped(self, ident: int) -> Answer | None:
-        """Python stands by itself. Inside a captured call, what was recorded so far is run, and the line is described."""
+        """Python stands by itself. Inside a captured call, what was recorded so far is run, and the line is described; `found` is what a
+        numeric filter has to say of it."""
+        self.found = None
         frame = user_frame(sys._current_frames().get(ident))
         captures = self._session.captures(ident)
         self.python_paused = ident
@@ -230,7 +244,11 @@ class Stops:
         if frame is None or not captures:
             return None
         innermost = captures[-1]
-        innermost.flush_all()
+        self._flushing = innermost
+        try:
+            innermost.flush_all()
+        finally:
+            self._flushing = None
         innermost.inspected = True
         stop = Stop(self._next_epoch(), ident, CaptureView(innermost, self._session.texts, frame), joined=True)
         self._begin(stop)

@@ -1,6 +1,7 @@
 // Program, Instruction, Area and Launch as Python sees them: copies of what was true when they were asked for.
 #include "bind_common.h"
 #include "replay.h"
+#include "rerun.h"
 
 namespace dvm {
 
@@ -270,7 +271,19 @@ void bind_programs(nb::module_& m) {
       .def("array", &launch_array, "local_id"_a, "A read-only view of a value in memory, None if not computed yet or fused away.")
       .def("constant", &launch_constant, "local_id"_a, "Whether a value lies in the memory of a dvm.constant, of which products keep panels.")
       .def("run_until", &Launch::run_until, "instruction"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "For a stopped launch: runs up to, not including, that instruction, each an area of its own. Error if it is not stopped.");
+           "For a stopped launch: runs up to, not including, that instruction, each an area of its own. Error if it is not stopped.")
+      .def(
+          "rerun",
+          [](Launch& l, const std::string& device, bool unfused, bool all) {
+            const Profile& profile = device.empty() ? current_profile() : find_profile(device);
+            nb::gil_scoped_release unlocked;
+            return std::make_shared<Rerun>(l, profile, unfused, all);
+          },
+          "device"_a = "", "unfused"_a = false, "all"_a = true,
+          "Its instructions once more on the inputs it had, on that device (\"\": the one in use); unfused: each an area of its own; all: every "
+          "result is kept, else those it was asked for. Nothing of the launch changes. Error if an input is gone.");
+  nb::class_<Rerun>(m, "Rerun", "A launch that was run again for comparison.")
+      .def("array", [](Rerun& r, int local_id) { return to_array(r.value(local_id), nullptr); }, "local_id"_a, "As of a launch.");
 
   m.def("programs", &all_programs, "All cached programs, by id.");
   m.def("program", &program_by_id, "id"_a, "The program with this id. Error if there is none.");

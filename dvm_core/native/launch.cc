@@ -370,6 +370,20 @@ std::vector<Measured> Launch::measured() {
   return all;
 }
 
+Launch::Plan Launch::inputs_again() {
+  std::lock_guard lock(mutex_);
+  const size_t inputs = code_->inputs.size();
+  Plan plan{program, code_, geometry_, std::vector<Value>(values_.begin(), values_.begin() + static_cast<ptrdiff_t>(inputs)), {}, wanted_, {}, step};
+  for (size_t i = 0; i < inputs; ++i) {
+    if (!plan.values[i].data || (leases_[i] && leases_[i]->over.load()))
+      throw UserError("input " + std::to_string(i) + " of the launch is gone: it cannot be run again");
+    plan.leases.push_back(leases_[i]);
+  }
+  plan.values.resize(values_.size());
+  plan.leases.resize(values_.size());
+  return plan;
+}
+
 Value Launch::value(int local_id, LeasePtr* lease) {
   std::lock_guard lock(mutex_);
   if (local_id < 0 || local_id >= static_cast<int>(values_.size()))

@@ -64,6 +64,8 @@ class Launch : public std::enable_shared_from_this<Launch> {
   int count() const { return count_; }
   // Statistics of results that are there, in program order.
   std::vector<Measured> measured();
+  // What a run of the same instructions on the same inputs takes; no results. Throws UserError if an input may not be read any more.
+  Plan inputs_again();
   // The value if it is in memory and may be read, else data null.
   Value value(int local_id, LeasePtr* lease);
 

@@ -6,6 +6,7 @@ from dvm_adapter.errors import RequestError
 from dvm_adapter.evaluate import is_harmless
 from dvm_adapter.references import FIRST, References
 from dvm_adapter.registry import Needs, capabilities, request, requests
+from dvm_wire import filters
 
 # capability of the protocol -> the request that stands behind it
 SERVED_BY = {
@@ -97,9 +98,31 @@ def test_settings_have_defaults_and_limits():
 @pytest.mark.parametrize(("text", "why"), [
     ("", ""), ("abs_max > 10 every 5", ""), ("every 5", ""), (" 'attn' in name ", ""), ("foo >", "is not an expression: invalid syntax"),
     ("foo > every 5", "`foo >` is not an expression"), ("x = 3", "is not an expression"), ("(" * 500, "is not an expression"),
+    ("sqrt(abs_max) > 2", ""), ("loss > 3", "no `loss` here; a condition is over count, zeros"), ("open('x')", "no `open` here"),
+    ("against cpu", "only the filter 'diverged' compares"), ("> 3", "is not an expression"), ("max > 3 every 0", "every 0"),
+    ("x" * 3000, "at most 2,000"),
 ])
 def test_what_is_no_condition_of_a_filter_is_said_before_a_program_runs(text, why):
-    assert why in conditions.wrong_filter(text) if why else not conditions.wrong_filter(text)
+    assert why in conditions.wrong_filter("range", text) if why else not conditions.wrong_filter("range", text)
+
+
+@pytest.mark.parametrize(("text", "against", "said", "every"), [
+    ("", "float64", "error > 1e-3 + 16 * eps", 1), ("> 1e-2", "float64", "error > 1e-2", 1), ("against fused", "fused", "error > 0", 1),
+    ("against unfused >= 0.1 every 3", "fused", "error >= 0.1", 3),
+    ("against cpu and gradient", "cpu", "error > 1e-3 + 16 * eps and (gradient)", 1),
+    ("against npu-sim:910b:faithful > 1e-3 and gradient", "npu-sim:910b:faithful", "error > 1e-3 and gradient", 1),
+    ("op == 'EXP'", "float64", "error > 1e-3 + 16 * eps and (op == 'EXP')", 1), ("error > 2", "float64", "error > 2", 1),
+    ("against float64, error > eps", "float64", "error > eps", 1), ("against cpu>1", "cpu", "error >1", 1),
+])
+def test_what_diverged_compares_with_is_said_in_its_condition(text, against, said, every):
+    found = filters.read("diverged", text)
+    assert (found.against, found.said, found.every) == (against, said, every)
+
+
+@pytest.mark.parametrize("text", ["against", "against > 3", "against cpu loss", "againstcpu", "against cpu every 0"])
+def test_a_comparison_with_nothing_is_refused(text):
+    with pytest.raises(filters.WrongFilter):
+        filters.read("diverged", text)
 
 
 def test_what_goes_to_debugpy_is_its_own_and_never_its_reload():

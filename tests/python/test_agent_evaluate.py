@@ -3,11 +3,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from dvm_wire import filters
+from dvm_wire.filters import names_in
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dvm_core.agent.bounds import MOST_ELEMENTS
-from dvm_core.agent.evaluate import Refused, evaluate, is_plain, names_in
+from dvm_core.agent.evaluate import FUNCTIONS, Refused, evaluate, is_plain
 
 H = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 10
 NAMES = {"h": H, "w": np.eye(4, dtype=np.float32), "i": 1, "mask": H > 0, "rate": 0.5, "name": "relu", "config": {"k": 2}}
@@ -153,6 +155,10 @@ def test_any_text_gives_a_value_or_a_refusal(text):
 def test_names_in_an_expression():
     assert names_in("abs(h)[i] + w") == {"abs", "h", "i", "w"}
     assert names_in("h[") == set()
+
+
+def test_the_adapter_knows_the_functions_that_conditions_may_call():
+    assert filters.FUNCTIONS == set(FUNCTIONS)
 
 
 def test_plain_values():
