@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "area_run.h"
 #include "convolution.h"
 #include "elements.h"
 #include "interp.h"
@@ -60,79 +61,62 @@ void* slot_base(const AreaCode& area, const GlobalSlot& s, RunIO& io, Cell* cell
   return data ? data + s.offset : nullptr;
 }
 
-// One run of an area: addresses and work before the tiles, the tiles, work after them.
-class AreaRun {
- public:
-  AreaRun(const AreaCode& area, RunIO& io) : area_(area), run_{area, kernels(), io, inline_base_.data(), nullptr, 0} {
-    const size_t slots = area.slots.size();
-    Cell* cells = inline_cells_.data();
-    if (slots > kInline) {
-      more_base_.reset(new void*[slots]);
-      more_cells_.reset(new Cell[slots]);
-      run_.base = more_base_.get();
-      cells = more_cells_.get();
-    }
-    for (size_t s = 0; s < slots; ++s) run_.base[s] = slot_base(area, area.slots[s], io, cells + s);
-  }
-  AreaRun(const AreaRun&) = delete;
-  AreaRun& operator=(const AreaRun&) = delete;
-
-  void prepare() {
-    static std::atomic<uint64_t> runs{0};
-    if (*area_.prologue) run_.number = runs.fetch_add(1, std::memory_order_relaxed) + 1;
-    run_.units = area_.space.units();
-    for (const HookCode& h : area_.hooks)
-      if (!stats_ && h.kind == kHookStats && h.after < 0) stats_.reset(new Stats[area_.hooks.size() * static_cast<size_t>(run_.units)]);
-    run_.stats = stats_.get();
-    if (area_.profile) coverage_ = std::make_unique<Coverage>(area_, *run_.io.code, run_.base);
-    run_.coverage = coverage_.get();
-    for (size_t i = 0; i < area_.products.size(); ++i) {
-      const uint8_t* const kept = kept_panels(run_, area_.products[i]);
-      if (kept) keep_panels(i, kept);
-      prepare_product(run_, area_.products[i], kept);
-    }
-    for (const Convolution& v : area_.convolutions) prepare_convolution(run_, v);
-  }
-  int64_t units() const { return run_.units; }
-  double cost_ns() const { return area_.cost_ns; }
-  // Piece number `piece` of `pieces`.
-  void tiles(int64_t piece, int64_t pieces, Sample* sample) const { run_units(run_, run_.units * piece / pieces, run_.units * (piece + 1) / pieces, sample); }
-  void move() const { run_move(area_, *run_.io.code, run_.base); }
-  void finish() const {
-    int32_t instr = -1;
-    if (const std::string fault = coverage_ ? coverage_->fault(&instr) : ""; !fault.empty()) {
-      const Instr& in = run_.io.code->instrs[static_cast<size_t>(instr)];
-      throw UserError(std::string(op_name(in.op)) + ": " + fault, in.place);
-    }
-    for (const Join& j : area_.joins) finish_join(run_, j);
-    if (!area_.hooks.empty()) finish_hooks(run_);
-  }
-
- private:
-  void keep_panels(size_t product, const uint8_t* panels) {
-    const size_t products = area_.products.size();
-    if (!run_.kept) {
-      if (products > kInlineProducts) more_kept_.reset(new const uint8_t*[products]);
-      run_.kept = more_kept_ ? more_kept_.get() : inline_kept_.data();
-      std::fill_n(more_kept_ ? more_kept_.get() : inline_kept_.data(), products, nullptr);
-    }
-    (more_kept_ ? more_kept_.get() : inline_kept_.data())[product] = panels;
-  }
-
-  static constexpr size_t kInline = 40, kInlineProducts = 4;
-  const AreaCode& area_;
-  std::array<void*, kInline> inline_base_;
-  std::array<Cell, kInline> inline_cells_;
-  std::array<const uint8_t*, kInlineProducts> inline_kept_;
-  std::unique_ptr<void*[]> more_base_;
-  std::unique_ptr<Cell[]> more_cells_;
-  std::unique_ptr<const uint8_t*[]> more_kept_;
-  std::unique_ptr<Stats[]> stats_;
-  std::unique_ptr<Coverage> coverage_;
-  Run run_;
-};
-
 }  // namespace
+
+AreaRun::AreaRun(const AreaCode& area, RunIO& io) : area_(area), run_{area, kernels(), io, inline_base_.data(), nullptr, 0} {
+  const size_t slots = area.slots.size();
+  Cell* cells = inline_cells_.data();
+  if (slots > kInline) {
+    more_base_.reset(new void*[slots]);
+    more_cells_.reset(new Cell[slots]);
+    run_.base = more_base_.get();
+    cells = more_cells_.get();
+  }
+  for (size_t s = 0; s < slots; ++s) run_.base[s] = slot_base(area, area.slots[s], io, cells + s);
+}
+
+void AreaRun::prepare() {
+  static std::atomic<uint64_t> runs{0};
+  if (*area_.prologue) run_.number = runs.fetch_add(1, std::memory_order_relaxed) + 1;
+  run_.units = area_.space.units();
+  for (const HookCode& h : area_.hooks)
+    if (!stats_ && h.kind == kHookStats && h.after < 0) stats_.reset(new Stats[area_.hooks.size() * static_cast<size_t>(run_.units)]);
+  run_.stats = stats_.get();
+  if (area_.profile) coverage_ = std::make_unique<Coverage>(area_, *run_.io.code, run_.base);
+  run_.coverage = coverage_.get();
+  for (size_t i = 0; i < area_.products.size(); ++i) {
+    const uint8_t* const kept = kept_panels(run_, area_.products[i]);
+    if (kept) keep_panels(i, kept);
+    prepare_product(run_, area_.products[i], kept);
+  }
+  for (const Convolution& v : area_.convolutions) prepare_convolution(run_, v);
+}
+
+void AreaRun::tiles(int64_t piece, int64_t pieces, Sample* sample) const {
+  run_units(run_, run_.units * piece / pieces, run_.units * (piece + 1) / pieces, sample);
+}
+
+void AreaRun::move() const { run_move(area_, *run_.io.code, run_.base); }
+
+void AreaRun::finish() const {
+  int32_t instr = -1;
+  if (const std::string fault = coverage_ ? coverage_->fault(&instr) : ""; !fault.empty()) {
+    const Instr& in = run_.io.code->instrs[static_cast<size_t>(instr)];
+    throw UserError(std::string(op_name(in.op)) + ": " + fault, in.place);
+  }
+  for (const Join& j : area_.joins) finish_join(run_, j);
+  if (!area_.hooks.empty()) finish_hooks(run_);
+}
+
+void AreaRun::keep_panels(size_t product, const uint8_t* panels) {
+  const size_t products = area_.products.size();
+  if (!run_.kept) {
+    if (products > kInlineProducts) more_kept_.reset(new const uint8_t*[products]);
+    run_.kept = more_kept_ ? more_kept_.get() : inline_kept_.data();
+    std::fill_n(more_kept_ ? more_kept_.get() : inline_kept_.data(), products, nullptr);
+  }
+  (more_kept_ ? more_kept_.get() : inline_kept_.data())[product] = panels;
+}
 
 bool is_short(const AreaCode& area) { return area.cost_ns < kShareFromNs && !area.profile; }
 

@@ -229,6 +229,8 @@ void bind_programs(nb::module_& m) {
           },
           "area"_a, "Disassembly of an area's tile code, one instruction a line, each ending in `; %<instruction index>`.")
       .def(
+          "fused_tile_text", [](Program& p, int area) { return tile_text(*p.unhooked()->segment, area); }, "area"_a, "The same of an area of `fused_areas`.")
+      .def(
           "passes",
           [](Program& p) {
             nb::list out;
@@ -281,9 +283,37 @@ void bind_programs(nb::module_& m) {
           },
           "device"_a = "", "unfused"_a = false, "all"_a = true,
           "Its instructions once more on the inputs it had, on that device (\"\": the one in use); unfused: each an area of its own; all: every "
-          "result is kept, else those it was asked for. Nothing of the launch changes. Error if an input is gone.");
+          "result is kept, else those it was asked for. Nothing of the launch changes. Error if an input is gone.")
+      .def(
+          "tile_replay",
+          [](Launch& l, int area) {
+            nb::gil_scoped_release unlocked;
+            return std::make_shared<TileReplay>(l, area);
+          },
+          "area"_a, "An area of its fused code again, to be gone through by tile instructions. Error if it has none, or an input is gone.");
   nb::class_<Rerun>(m, "Rerun", "A launch that was run again for comparison.")
       .def("array", [](Rerun& r, int local_id) { return to_array(r.value(local_id), nullptr); }, "local_id"_a, "As of a launch.");
+  nb::class_<TileReplay>(m, "TileReplay", "One area of a launch run again, tile instruction by tile instruction, tile after tile on one core.")
+      .def_prop_ro("area", &TileReplay::area)
+      .def_prop_ro("tile", &TileReplay::tile, "Number of the tile, in the order one core takes them.")
+      .def_prop_ro("tiles", &TileReplay::tiles)
+      .def_prop_ro("line", &TileReplay::line, "The next instruction's number in the area's listing.")
+      .def_prop_ro("instruction", &TileReplay::instr, "The tensor instruction it belongs to, -1 at the area's end.")
+      .def_prop_ro("done", &TileReplay::done)
+      .def_prop_ro(
+          "place", [](const TileReplay& r) { return nb::make_tuple(r.core().row, r.core().rows, r.core().col, r.core().cols); },
+          "First row and rows, first column and columns of the tile in the area's space.")
+      .def("step", &TileReplay::step, nb::call_guard<nb::gil_scoped_release>(), "Runs one instruction; a strip is one.")
+      .def(
+          "made",
+          [](const TileReplay& r) {
+            nb::list all;
+            for (const TileReplay::Made& made : r.made())
+              all.append(nb::make_tuple(made.line, made.instr, to_array(made.value, nullptr), static_cast<int>(made.value.dtype), made.local));
+            return all;
+          },
+          "(line, instruction, copy, dtype, whether it is in local memory) of what this tile's instructions made that is still there; line -1: before "
+          "the tiles.");
 
   m.def("programs", &all_programs, "All cached programs, by id.");
   m.def("program", &program_by_id, "id"_a, "The program with this id. Error if there is none.");

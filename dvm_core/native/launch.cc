@@ -295,8 +295,8 @@ void Launch::log_workspace(const SegmentView& seen, const Storage& workspace, in
 
 void Launch::measure_in_memory(int begin, int end) {
   for (const HookSite& site : after_) {
-    if (site.instr < begin || site.instr >= end) continue;
-    const Value& v = where(site.instr);  // kept: contiguous
+    if (site.instr < begin || site.instr >= end || result(site.instr).shape.size() == 0) continue;  // of what is empty a device has no value
+    const Value& v = where(site.instr);                                                            // kept: contiguous
     const auto t = static_cast<size_t>(v.dtype);
     if (site.kind == kHookStats) kernels().stats[t](&stats_[static_cast<size_t>(site.slot)], v.data, v.shape.size());
     else checks_[static_cast<size_t>(site.slot)] = kernels().check[t](v.data, v.shape.size());
