@@ -13,6 +13,7 @@ from dvm_wire import SETTLED, Saves, folders, watching
 from .channel import Message
 from .errors import RequestError
 from .registry import Body, Needs, request
+from .sources import old_source
 from .stack import source_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Reloads:
         self._look_timer: asyncio.TimerHandle | None = None
         self._settle_timer: asyncio.TimerHandle | None = None
         self._reported: tuple[str, bool] | None = None  # what was told last, and whether it was an answer
+        self._swapped = False  # whether code was ever replaced
 
     # ---- reloading
     async def reload(self, path: str, settled: bool = False) -> Message:
@@ -79,12 +81,30 @@ class Reloads:
     async def _applied(self, body: Message) -> None:
         """New code is in force: breakpoints follow it, and the client looks at stacks and sources again."""
         session = self._session
+        self._swapped = True
         path = body.get("path")
         if isinstance(path, str):
             await session.breakpoints.renew(path)
             session.event("loadedSource", {"reason": "changed", "source": source_of(path)})
         if session.stops.stopped and session.client_arguments.get("supportsInvalidatedEvent"):
             session.event("invalidated", {"areas": ["stacks", "variables"]})
+
+    async def date(self, thread: Any, frames: list[Message]) -> None:
+        """Gives debugpy's frames that run code from before a reload the text their lines are numbered in."""
+        session = self._session
+        if not self._swapped or not session.has_agent or not isinstance(thread, int):
+            return
+        told: list[Message] = []
+        with contextlib.suppress(RequestError):
+            if (ident := await session.stops.ident_of(thread)) is not None:
+                told = (await session.tensors.ask("outdated", thread=ident)).get("frames") or []
+        for frame in frames:
+            path = str((frame.get("source") or {}).get("path") or "")
+            place = os.path.realpath(path), frame.get("line")
+            at = next((i for i, old in enumerate(told) if path and place == (os.path.realpath(old["path"]), old["line"])), None)
+            if at is not None:
+                frame["source"] = old_source(session, path, told[at]["text"])
+                del told[:at + 1]  # both lists are innermost first
 
     # ---- watching
     def start(self) -> None:

@@ -67,7 +67,9 @@ def _shown(stop: Stop) -> Message:
 async def stack_trace(session: Session, arguments: Body) -> Body:
     stop = session.stops.current
     if stop is None or stop.tensor is None or arguments.get("threadId") != stop.thread:
-        return await session.python.ask("stackTrace", arguments)
+        body = await session.python.ask("stackTrace", arguments)
+        await session.reloads.date(arguments.get("threadId"), body.get("stackFrames") or [])
+        return body
     tensor_frame(session, stop)
     ours = [_shown(stop)]
     if not stop.python:
@@ -87,6 +89,7 @@ async def stack_trace(session: Session, arguments: Body) -> Body:
         forwarded["levels"] = rest
     body = await session.python.ask("stackTrace", forwarded)
     frames = body.get("stackFrames") or []
+    await session.reloads.date(stop.thread, frames)
     if start <= len(ours) and frames:
         tensor_frame(session, stop).python = frames[0]
     return {"stackFrames": mine + frames, "totalFrames": (body.get("totalFrames") or len(frames)) + len(ours)}

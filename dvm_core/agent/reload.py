@@ -1,6 +1,7 @@
 """Hot reload on the wire: the commands, and what a reload needs to know of this process."""
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import dvm_wire
@@ -8,11 +9,13 @@ import dvm_wire
 from .. import _core, hotreload
 from ..frontends import capture, reloadable
 from . import python_stop
-from .commands import Arguments, Reply, command, need
+from .commands import Answer, Arguments, Reply, command, need
 from .connection import hidden_thread
 
 if TYPE_CHECKING:
     from .session import Session
+
+_MOST_FRAMES = 50  # of a recursion; each carries a text
 
 
 def make_reloader(session: Session, book: hotreload.SourceBook) -> hotreload.Reloader:
@@ -39,3 +42,12 @@ def reload(session: Session, arguments: Arguments, reply: Reply) -> None:
 def undo_reload(session: Session, arguments: Arguments, reply: Reply) -> None:
     """path: the file whose last reload is taken back, default the last of all. Refused if a later reload of another file needs it."""
     session.reloader.undo(lambda report: reply(report.message()), need(arguments, "path", str, None))
+
+
+@command("outdated")
+def outdated(session: Session, arguments: Arguments) -> Answer:
+    """thread: ident. Its frames that run code from before a reload, innermost first, each with the text its lines are numbered in."""
+    frame = sys._current_frames().get(need(arguments, "thread", int))
+    found = session.reloader.outdated.on(frame) if session.reloader.last is not None else []
+    return {"frames": [{"path": frame.f_code.co_filename, "line": frame.f_lineno, "function": frame.f_code.co_name, "text": text}
+                       for frame, text in found[:_MOST_FRAMES]]}

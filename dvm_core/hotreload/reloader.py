@@ -14,6 +14,7 @@ from .apply import Patch
 from .classify import classify
 from .edits import APPLY
 from .live import Live
+from .outdated import Outdated
 from .parse import Source, parse
 from .parse_beside import parse_beside
 from .report import Report
@@ -56,6 +57,7 @@ class Reloader:
         self._thread: threading.Thread | None = None
         self._jobs: list[Job] = []
         self._arrived = threading.Condition()
+        self.outdated = Outdated(book)
         self._done: list[Transaction] = []  # in force, oldest first; edits of lines only are among them
         self._sources: dict[str, Source] = {}  # as parsed last
         self._verified: set[str] = set()  # files whose known text was compared with the running code
@@ -181,6 +183,7 @@ class Reloader:
         transaction.settle(kept, failed)
         try:
             transaction.finish()
+            self.outdated.swapped(transaction.plan.patch, transaction.texts[0])
         except Exception as error:  # the code is in force all the same, and the answer must not deny it
             transaction.plan.notes.append(f"closures made during the reload may have old code: {report.failure(error, __file__)}")
         if transaction.state == IN_FORCE and transaction.needs_trial:

@@ -64,6 +64,7 @@ class SourceBook:
     def __init__(self, libraries: Iterable[str] = ()) -> None:
         self._libraries = tuple(libraries)  # prefixes of files that are nobody's to edit: not worth remembering
         self._texts: dict[str, str] = {}
+        self._first: dict[str, str] = {}
         self._modules_seen = -1
 
     def scan(self) -> None:
@@ -89,12 +90,18 @@ class SourceBook:
     def remember(self, path: str) -> None:
         """Takes the text on disk as the text in force, if none is known yet."""
         try:
-            self._texts.setdefault(os.path.realpath(path), read(path))
+            key, text = os.path.realpath(path), read(path)
+            self._first.setdefault(key, text)
+            self._texts.setdefault(key, text)
         except (OSError, SyntaxError, ValueError):
             pass  # gone or unreadable: a reload of it will say so
 
     def get(self, path: str) -> str | None:
         return self._texts.get(os.path.realpath(path))
+
+    def first(self, path: str) -> str | None:
+        """The text that the module's own code was compiled from."""
+        return self._first.get(os.path.realpath(path))
 
     def put(self, path: str, text: str) -> None:
         self._texts[os.path.realpath(path)] = text

@@ -1,9 +1,11 @@
 """The adapter with the real tensor engine: one session from a breakpoint to a reload."""
 import base64
+import hashlib
 import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import some
@@ -184,6 +186,34 @@ def test_a_save_is_in_force_at_the_next_call_and_the_loop_goes_on(session, progr
     assert report["outcome"] == "refused" and "loop.py" in report["reasons"][0]
     assert session.request("dvm/undoReload")["outcome"] == "applied"
     wait_for(lambda: float(steps_printed(session)[-1][3]) == pytest.approx((numpy.log(X * W + 1) / 2).mean(), abs=1e-5))
+
+
+def test_a_call_on_the_stack_shows_the_text_it_was_compiled_from(session, program):
+    before = Path(program).read_text()
+    line = line_of(program, "s = h + scale")
+    session.start(program, args=["100000", "0.01"], at=lambda client: client.request(
+        "setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": line}]))
+    session.stopped(reason="breakpoint")
+    session.request("setBreakpoints", source={"path": str(program)}, breakpoints=[])
+    frames = session.request("stackTrace", threadId=1)["stackFrames"]
+    assert not any((frame.get("source") or {}).get("sourceReference") for frame in frames)
+    after = before.replace("@dvm.jit", "# moved\n\n\n@dvm.jit").replace("s.log() / 2", "s.log() / 4")
+    Path(program).write_text(after)
+    assert session.request("dvm/reload", path=str(program))["pending"]
+    session.go_on()
+    wait_for(lambda: any(body["outcome"] == "applied" and not body.get("pending") for body in session.seen("dvm/reload")))
+    quarter = pytest.approx((numpy.log(X * W + 1) / 4).mean(), abs=1e-5)
+    wait_for(lambda: steps_printed(session) and float(steps_printed(session)[-1][3]) == quarter)
+    session.request("setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": line_of(program, "s = h + scale")}])
+    session.stopped(reason="breakpoint")
+    frames = [frame for frame in session.request("stackTrace", threadId=1)["stackFrames"] if (frame.get("source") or {}).get("path")]
+    inner = [frame for frame in frames if frame["line"] == line_of(program, "s = h + scale")]
+    assert inner and not any(frame["source"].get("sourceReference") for frame in inner)  # it began after the swap
+    outer = {frame["name"]: frame["source"] for frame in frames if frame not in inner}
+    assert set(outer) == {"train", "<module>"}, frames
+    assert outer["train"]["sourceReference"] == outer["<module>"]["sourceReference"]  # one text
+    assert outer["train"]["checksums"] == [{"algorithm": "SHA256", "checksum": hashlib.sha256(before.encode()).hexdigest()}]
+    assert session.request("source", source=outer["train"], sourceReference=outer["train"]["sourceReference"])["content"] == before
 
 
 def test_memory_and_programs_of_a_running_loop(session, program, tmp_path):
