@@ -12,7 +12,7 @@ from .errors import RequestError
 from .memory_files import perfetto, torch_snapshot
 from .memory_model import Buffer, read_buffers
 from .registry import Body, Needs, request
-from .tensors import _evaluated, reference_of, tensor_bytes, write_text
+from .tensors import named_tensor, tensor_bytes, write_text
 
 if TYPE_CHECKING:
     from .session import Session
@@ -49,8 +49,7 @@ async def _memory(session: Session, arguments: Body) -> Body:
 
 
 async def _export_npy(session: Session, arguments: Body, path: str) -> int:
-    reference = await _evaluated(session, arguments) if arguments.get("expression") else reference_of(session, arguments)
-    told, data = await tensor_bytes(session, reference)
+    told, data = await tensor_bytes(session, await named_tensor(session, arguments))
     return await asyncio.to_thread(lambda: _write(path, npy(told, data)))
 
 

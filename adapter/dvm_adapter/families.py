@@ -5,7 +5,7 @@ import importlib
 
 FAMILIES = (
     "lifecycle", "breakpoints", "exceptions", "running", "stack", "variables", "evaluate", "memory", "writing", "disassembly", "sources",
-    "locations", "modules", "data", "tensors", "export", "memory_view", "reload",
+    "locations", "modules", "data", "tensors", "views", "export", "memory_view", "reload",
 )
 
 

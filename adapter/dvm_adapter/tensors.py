@@ -63,13 +63,26 @@ async def tensor(session: Session, arguments: Body) -> Body:
     """A tensor with statistics and bytes (base64), or a placeholder and the reason. A watchId means the newest snapshot."""
     if arguments.get("watchId") is not None:
         watched = session.watches.get(arguments["watchId"])
-        if not watched.last:
-            raise RequestError(f"there is no snapshot of {watched.asked['name']} yet")
-        return watched.last
-    reference = await _evaluated(session, arguments) if arguments.get("expression") else reference_of(session, arguments)
+        if not watched.asked.get("keep"):
+            if not watched.last:
+                raise RequestError(f"there is no snapshot of {watched.asked['name']} yet")
+            return watched.last
+    named = await named_tensor(session, arguments)
     limit = arguments.get("maxBytes", session.config.settings["snapshotMaxBytes"])
     extra = {name: arguments[name] for name in ("slice", "offset") if arguments.get(name) is not None}
-    return _without_protocol(await session.tensors.ask("tensor", ref=reference, maxBytes=limit, **extra))
+    return _without_protocol(await session.tensors.ask("tensor", **named, maxBytes=limit, **extra))
+
+
+async def named_tensor(session: Session, arguments: Body) -> Body:
+    """The agent's arguments for a request that names a tensor: by `expression` or a reference at a stop, or what a watch keeps by `watchId`
+    and `snapshot`."""
+    if arguments.get("watchId") is not None:
+        watched = session.watches.get(arguments["watchId"])
+        if not watched.asked.get("keep"):
+            raise RequestError(f"the watch of {watched.asked['name']} keeps no snapshots: ask for some with \"keep\"")
+        snapshot = arguments.get("snapshot")
+        return {"watch": watched.at_agent, **({} if snapshot is None else {"snapshot": snapshot})}
+    return {"ref": await _evaluated(session, arguments) if arguments.get("expression") else reference_of(session, arguments)}
 
 
 async def _evaluated(session: Session, arguments: Body) -> Any:
@@ -140,13 +153,13 @@ async def device(session: Session, arguments: Body) -> Body:
     return _without_protocol(await session.tensors.ask("device", device=name))
 
 
-async def tensor_bytes(session: Session, reference: Any) -> tuple[Message, bytes]:
+async def tensor_bytes(session: Session, named: Body) -> tuple[Message, bytes]:
     """The whole of a tensor in index order, fetched in parts no larger than a frame."""
-    told = await session.tensors.ask("tensor", ref=reference, maxBytes=0)
+    told = await session.tensors.ask("tensor", **named, maxBytes=0)
     size = int(told.get("bytes") or 0)
     parts, offset = [], 0
     while offset < size:
-        part = await session.tensors.ask("evaluateMemory", ref=reference, offset=offset, count=min(size - offset, 8 << 20))
+        part = await session.tensors.ask("evaluateMemory", **named, offset=offset, count=min(size - offset, 8 << 20))
         data = base64.b64decode(part.get("data") or "")
         if not data:
             raise RequestError(f"only {offset} of {size} bytes could be read")

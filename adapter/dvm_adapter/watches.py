@@ -37,7 +37,10 @@ def read_watch(arguments: Message) -> Message:
     every = arguments.get("everyN", 1)
     if not isinstance(every, int) or isinstance(every, bool) or every < 1:
         raise RequestError(f'"everyN" is {every!r}; it must be a whole number of steps, at least 1')
-    asked: Message = {"what": what, "everyN": every}
+    keep = arguments.get("keep") or 0
+    if not isinstance(keep, int) or isinstance(keep, bool) or keep < 0 or (keep and what != "values"):
+        raise RequestError(f'"keep" is {keep!r} of {what}; it is how many snapshots of values are kept in the program')
+    asked: Message = {"what": what, "everyN": every, **({"keep": keep} if keep else {})}
     if isinstance(arguments.get("expression"), str) and arguments["expression"].strip():
         asked["expression"] = arguments["expression"].strip()
     elif isinstance(arguments.get("program"), int) and isinstance(arguments.get("instruction"), int):

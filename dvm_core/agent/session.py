@@ -15,6 +15,8 @@ from . import (  # noqa: F401 - each declares commands
     breakpoints,
     commands,
     data,
+    kept,
+    look,
     memory,
     numeric,
     programs,
@@ -52,6 +54,7 @@ class Session:
         self.breakpoints = breakpoints.Breakpoints(self)
         self.data = data.DataBreakpoints(self)
         self.switching = switching.Switching(self)
+        self.kept = kept.Kept()
         self.watches = watches.Watches(self)
         self.numeric = numeric.Numeric(lambda text: self.notice(text, category="error"))
         self.stops = Stops(self)
@@ -164,12 +167,18 @@ class Session:
                 self.last_run.statistics(told["program"], told["instruction"], told["stats"], told["step"])
             if told is not None:
                 self.connection.event("snapshot", **told)
+        self._tell_kept()
+
+    def _tell_kept(self) -> None:
+        for told in self.kept.waiting():
+            self.connection.event("snapshot", **told)
 
     def _tick(self) -> None:
         now = time.monotonic()
         if now - self._last_tick < TICK:
             return
         self._last_tick = now
+        self._tell_kept()
         self.flush_events()
         self.book.scan()
         self.stops.look()

@@ -107,6 +107,13 @@ def listed(references: References, tensors: list[Tensor]) -> list[Answer]:
     return found
 
 
+def asked(session: Session, arguments: Arguments) -> Tensor:
+    """The tensor a request names: a `ref` of this stop, or a `watch` and the number of a `snapshot` it keeps (none: the newest)."""
+    if arguments.get("watch") is not None:
+        return session.kept.get(arguments["watch"], need(arguments, "snapshot", int, None)).tensor
+    return session.references.get(need(arguments, "ref", int))
+
+
 @command("tensors")
 def tensors_of_stop(session: Session, arguments: Arguments) -> Answer:
     stop = session.stops.require()
@@ -117,13 +124,12 @@ def tensors_of_stop(session: Session, arguments: Arguments) -> Answer:
 def tensor(session: Session, arguments: Arguments) -> Answer:
     """With `slice` the answer is about that part. Data are left out with maxBytes 0; more bytes than that are a placeholder, or with
     `offset` as many as are allowed."""
-    reference = need(arguments, "ref", int)
-    found = session.references.get(reference)
+    found = asked(session, arguments)
     limit = need(arguments, "maxBytes", int, values.DEFAULT_BYTES)
     offset = need(arguments, "offset", int, None)
     if need(arguments, "slice", str, ""):
         found = part_of(found, arguments["slice"])
-    told = {**found.describe(with_stats=True), "ref": reference}
+    told = {**found.describe(with_stats=True), "ref": arguments.get("ref")}
     array = found.array()
     if array is None:
         told["placeholder"] = True
@@ -164,7 +170,7 @@ def elements(session: Session, arguments: Arguments) -> Answer:
 @command("evaluateMemory")
 def memory_of_tensor(session: Session, arguments: Arguments) -> Answer:
     """Bytes in index order. `unreadable`: how many of those asked for lie past the end."""
-    found = session.references.get(need(arguments, "ref", int))
+    found = asked(session, arguments)
     array = found.array()
     if array is None:
         raise CommandError(f"{found.name} is {found.reason}")

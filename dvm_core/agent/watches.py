@@ -10,7 +10,8 @@ from . import naming, values
 from .breakpoints import runs_of_line
 from .commands import Answer, Arguments, CommandError, command, need
 from .hooks import clear_hook
-from .places import place, real
+from .kept import MOST_KEPT
+from .places import Place, place, real
 
 if TYPE_CHECKING:
     from .session import Session
@@ -31,6 +32,7 @@ class Watch:
     program: int = 0
     instruction: int | None = None
     matched: list[Answer] = field(default_factory=list)
+    places: dict[tuple[int, int], Place] = field(default_factory=dict)  # of what matched
 
 
 class Watches:
@@ -52,6 +54,8 @@ class Watches:
         for match in watch.matched:
             clear_hook(match["program"], match["instruction"], watch.kind, watch.id)
 
+        self._session.kept.forget(number)
+
     def clear(self) -> None:
         for number in list(self._watches):
             self.remove(number)
@@ -63,9 +67,11 @@ class Watches:
 
     def _place(self, watch: Watch, program: Any) -> None:
         for index in self._indices(watch, program):
-            match = {"program": program.id, "instruction": index, "backward": place(program.instructions[index].place).backward}
+            where = place(program.instructions[index].place)
+            match = {"program": program.id, "instruction": index, "backward": where.backward}
             if match not in watch.matched:
                 watch.matched.append(match)
+                watch.places[program.id, index] = where
                 _core.set_hook(program.id, index, watch.kind, watch.id, watch.every, self._session.settings["snapshotMaxBytes"])
 
     def _indices(self, watch: Watch, program: Any) -> list[int]:
@@ -105,16 +111,21 @@ class Watches:
         return "; did you mean " + " or ".join(near) + "?" if near else "; made so far: " + ", ".join(sorted(made)[:_NAMED])
 
     def snapshot(self, event: dict[str, Any]) -> Answer | None:
-        """The wire's `snapshot` for an event of the core, None if its watch has gone."""
+        """The wire's `snapshot` for an event of the core, None if its watch has gone, or if it is kept and another tells of it."""
         watch = self._watches.get(event["hook"])
         if watch is None:
             return None
-        here = (event["program"], event["instruction"])
-        backward = any(match["backward"] for match in watch.matched if (match["program"], match["instruction"]) == here)
-        return wire_snapshot(event, watch.id, watch.name, backward)
+        where, kept = watch.places.get((event["program"], event["instruction"])), self._session.kept
+        keeps = kept.takes(watch.id)
+        told = wire_snapshot(event, watch.id, watch.name, where is not None and where.backward, with_data=not keeps)
+        if not keeps:
+            return told
+        if not event.get("placeholder"):
+            told["snapshot"] = kept.add(watch.id, watch.name, event, where)
+        return told if kept.due(watch.id, told) else None
 
 
-def wire_snapshot(event: dict[str, Any], watch: int | None, name: str, backward: bool) -> Answer:
+def wire_snapshot(event: dict[str, Any], watch: int | None, name: str, backward: bool, with_data: bool = True) -> Answer:
     """The wire's `snapshot` for an event of the core: with `stats`, `data`, or `placeholder` and its reason."""
     told: Answer = {"watchId": watch, "name": name, "step": event["step"], "shape": list(event["shape"]),
                     "dtype": values.dtype_name(event["dtype"]), "program": event["program"], "instruction": event["instruction"],
@@ -124,7 +135,7 @@ def wire_snapshot(event: dict[str, Any], watch: int | None, name: str, backward:
     if event["kind"] == "capture":
         if event.get("placeholder"):
             told.update(placeholder=True, reason=event["placeholder"])
-        else:
+        elif with_data:
             told["data"] = values.packed(event["data"])
     return told
 
@@ -142,7 +153,9 @@ def _last_of_run(program: Any, start: int, texts: Any) -> int:
 
 @command("watch")
 def watch(session: Session, arguments: Arguments) -> Answer:
-    """A variable by `expression` (path and line narrow it), a `path` and `line`, or a `program` and `instruction`."""
+    """A variable by `expression` (path and line narrow it), a `path` and `line`, or a `program` and `instruction`.
+
+    keep: of "values" so many snapshots are kept here, for `view` and `compare`; their events have a `snapshot` number instead of data."""
     what = need(arguments, "what", str, "stats")
     kinds = {"stats": _core.HOOK_STATS, "values": _core.HOOK_CAPTURE}
     if what not in kinds:
@@ -160,6 +173,11 @@ def watch(session: Session, arguments: Arguments) -> Answer:
         raise CommandError(f"only variables are watched while the program runs: {name!r} is an expression. Evaluate it at a stop instead")
     where = f"{made.path}:{made.line}" if made.path else f"{made.program}:{made.instruction}"
     made.name = need(arguments, "name", str, "") or name or where
+    keep = need(arguments, "keep", int, 0)
+    if not 0 <= keep <= MOST_KEPT or (keep and what != "values"):
+        raise CommandError(f"keep is {keep} of {what}; of values up to {MOST_KEPT} snapshots are kept")
+    if keep:
+        session.kept.keep(made.id, keep)
     session.watches.add(made)
     message = "" if made.matched else f"waits for a captured function to make {made.name}{session.watches.instead(made)}"
     return {"watchId": made.id, "matched": made.matched, "message": message}

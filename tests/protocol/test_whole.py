@@ -168,6 +168,33 @@ def test_a_watch_follows_a_value_that_is_fused_away(session, program):
         assert body["name"] == "hidden" and body["stats"]["max"] == pytest.approx(float((X * W).max()))
 
 
+def test_a_page_sees_kept_snapshots_of_a_running_loop_and_a_stop(session, program, tmp_path):
+    line = line_of(program, "y = s.log()")
+    watched = []
+    session.start(program, args=["100000", "0.005"], at=lambda client: watched.append(
+        client.request("dvm/watch", expression="h", what="values", keep=8)["watchId"]))
+    assert "data" not in session.event("dvm/snapshot")["body"]
+    named = {"watchId": watched[0]}
+    told = session.request("dvm/view", **named, most=[4, 2])
+    assert (told["plane"]["height"], told["plane"]["width"]) == (4, 2)
+    cells = numpy.frombuffer(base64.b64decode(told["plane"]["data"]), numpy.float32).reshape(4, 2)
+    assert (cells == (X * W).reshape(4, 2, 2, 2).max((1, 3))).all()  # all are positive
+    assert session.request("dvm/viewStats", **named)["stats"]["max"] == pytest.approx(float((X * W).max()))
+    wait_for(lambda: len(session.request("dvm/view", **named)["kept"]) == 8)
+    first = session.request("dvm/view", **named)["kept"][-1]["snapshot"]
+    assert session.request("dvm/compare", a=named, b={**named, "snapshot": first})["differ"] == 0
+    written = session.request("dvm/export", format="npy", path=str(tmp_path / "h.npy"), **named)
+    assert written["bytes"] and (numpy.load(tmp_path / "h.npy") == X * W).all()
+    assert base64.b64decode(session.request("dvm/tensor", **named)["data"]) == (X * W).tobytes()
+    session.set_breakpoints(program, [line])
+    session.stopped(reason="breakpoint")
+    at_stop = session.request("dvm/view", expression="s", texts=True, rows=[1, 2])
+    assert [float(t) for t in at_stop["texts"]] == pytest.approx([*(X * W + 1)[1]]) and "kept" not in at_stop
+    assert session.request("dvm/compare", a={"expression": "s"}, b=named)["largest"]["value"] == pytest.approx(1)
+    assert "must name a tensor" in session.refusal("dvm/compare", a=named)
+    assert "no snapshots" in session.refusal("dvm/view", watchId=session.request("dvm/watch", expression="s")["watchId"])
+
+
 def test_a_save_is_in_force_at_the_next_call_and_the_loop_goes_on(session, program):
     session.start(program, args=["100000", "0.01"])
     wait_for(lambda: len(steps_printed(session)) > 5 and session.request("dvm/status")["connected"])
