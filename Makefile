@@ -55,7 +55,7 @@ $(STAMPS)/extension: $(STAMPS)/node $(TYPESCRIPT) $(wildcard tests/vscode/unit/*
 	@npm run --silent typecheck && node extension/build.mjs --tests && touch $@
 
 vsix: $(VSIX) ## the extension's package, build/dvm-live.vsix
-$(VSIX): $(STAMPS)/node $(TYPESCRIPT) $(filter adapter/%,$(MODULES)) package.json $(wildcard package.nls*.json) README.md CHANGELOG.md LICENSE .vscodeignore $(wildcard media/*)
+$(VSIX): $(STAMPS)/node $(TYPESCRIPT) $(filter adapter/%,$(MODULES)) package.json $(wildcard package.nls*.json l10n/*) README.md CHANGELOG.md LICENSE .vscodeignore $(wildcard media/*)
 	@echo "[extension] package"
 	@npx --no-install vsce package --no-dependencies --allow-missing-repository --no-rewrite-relative-links --out $@ >build/vsce.log || { cat build/vsce.log; exit 1; }
 	@tail -1 build/vsce.log

@@ -13,7 +13,7 @@ const common = {
   minify: !has('--watch'),
   logLevel: 'warning',
 };
-const node = { ...common, platform: 'node', format: 'cjs', target: 'node20', external: ['vscode'] };
+const node = { ...common, platform: 'node', format: 'cjs', target: 'node20', external: ['vscode', '@vscode/l10n-dev'] };
 
 const bundles = [
   { ...node, entryPoints: ['extension/src/extension.ts'], outfile: 'extension/dist/extension.js' },

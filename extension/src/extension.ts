@@ -1,4 +1,6 @@
 // The extension's entry: puts the rooms together. Nothing here knows what a tensor is.
+import './l10n';
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { HoverExpressions, InlineValues } from './editor/inline';
 import { Language } from './editor/language';
@@ -61,11 +63,11 @@ export function activate(context: vscode.ExtensionContext): Api {
       if (e.name === 'dvm/notice') tell(e.body as Notice);
     }),
     ...registerWatchCommands(model, sessions, view),
-    command('dvm.device', () => guarded('switch device', () => status.chooseDevice())),
-    command('dvm.export', () => guarded('export', () => exportSomething(sessions))),
+    command('dvm.device', () => guarded(l10n.t('switch device'), () => status.chooseDevice())),
+    command('dvm.export', () => guarded(l10n.t('export'), () => exportSomething(sessions))),
     command('dvm.pickProcess', () => pickProcess()),
     command('dvm.showLog', () => log.show()),
-    command('dvm.checkPython', () => guarded('check the interpreter', checkPython)),
+    command('dvm.checkPython', () => guarded(l10n.t('check the interpreter'), checkPython)),
   );
   return { sessions, watches: model, watchTree: tree, language };
 }
@@ -74,7 +76,7 @@ async function checkPython(): Promise<void> {
   forgetProbes();
   const found = await findInterpreter(vscode.workspace.workspaceFolders?.[0]);
   if (await ensureUsable(found))
-    void vscode.window.showInformationMessage(`${found.path} (from ${found.origin}) can debug with DVM Live.`);
+    void vscode.window.showInformationMessage(l10n.t`${found.path} (from ${found.origin}) can debug with DVM Live.`);
 }
 
 /** What the program's side has to say. Everything is in the log; only what asks for something pops up. */

@@ -1,4 +1,5 @@
 // The extension's log: an output channel of its own, no telemetry.
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 
 export const log = vscode.window.createOutputChannel('DVM Live', { log: true });
@@ -12,7 +13,7 @@ export async function guarded<T>(what: string, work: () => Promise<T>): Promise<
     return await work();
   } catch (error) {
     log.error(`${what}: ${messageOf(error)}`);
-    const show = 'Show Log';
+    const show = l10n.t('Show Log');
     void vscode.window.showErrorMessage(`${what}: ${messageOf(error)}`, show).then((choice) => choice === show && log.show());
     return undefined;
   }

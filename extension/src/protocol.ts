@@ -1,4 +1,5 @@
 // What the adapter's dvm/ requests and events carry. Field names are the wire's.
+import * as l10n from '@vscode/l10n';
 
 /** JSON has no NaN or infinity: they come as words. */
 export type Num = number | 'NaN' | 'Infinity' | '-Infinity';
@@ -168,4 +169,4 @@ export interface Notice {
 
 /** Why a tensor has no values to show, or '' if it has. */
 export const placeholderReason = (t: { placeholder?: boolean | string; reason?: string }): string =>
-  t.placeholder ? t.reason || (typeof t.placeholder === 'string' ? t.placeholder : 'no values: shape only') : '';
+  t.placeholder ? t.reason || (typeof t.placeholder === 'string' ? t.placeholder : l10n.t('no values: shape only')) : '';

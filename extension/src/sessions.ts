@@ -1,4 +1,5 @@
 // Which debug sessions are ours, when they are ready for requests, and what they report. Every other room asks here.
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { log } from './log';
 
@@ -61,7 +62,8 @@ export class Sessions implements vscode.Disposable {
 
   /** A request to a session (default: the current one); throws an Error with the adapter's text. */
   async request<T>(command: string, args: object = {}, session = this.current()): Promise<T> {
-    if (!session) throw new Error('no DVM debug session is running: start one with F5 and a launch configuration of type "dvm"');
+    if (!session)
+      throw new Error(l10n.t('no DVM debug session is running: start one with F5 and a launch configuration of type "dvm"'));
     return (await session.customRequest(command, args)) as T;
   }
 

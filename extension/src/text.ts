@@ -1,4 +1,5 @@
 // Numbers, dtypes and shapes as people read them. One place, so that every view uses the same words. No editor API here.
+import * as l10n from '@vscode/l10n';
 import type { Num, Stats } from './protocol';
 
 const SHORT: Record<string, string> = {
@@ -80,7 +81,7 @@ export function notFinite(s: Stats): string {
   )
     .filter(([, n]) => (n ?? 0) > 0)
     .map(([word, n]) => `${word} ${count(n ?? 0)}`);
-  return parts.length ? `${parts.join(', ')} of ${count(s.count)}` : '';
+  return parts.length ? l10n.t`${parts.join(', ')} of ${count(s.count)}` : '';
 }
 
 /** The quantity a history is drawn of: root mean square for gradients (their mean says little), else the mean. */
@@ -93,7 +94,7 @@ export function measure(s: Stats, backward: boolean): number {
 export function statText(s: Stats, backward: boolean): string {
   const wrong = notFinite(s);
   if (wrong) return wrong;
-  if (s.count === 0) return 'empty';
+  if (s.count === 0) return l10n.t('empty');
   if (s.count === 1) return `= ${short(s.mean)}`;
   return backward ? `|·| ${short(measure(s, true))}` : `μ ${short(s.mean)} σ ${short(s.std)}`;
 }

@@ -1,4 +1,6 @@
 // The Memory View's page: asks for the stretch that is looked at, draws it, and tells about the buffer that is chosen.
+import './words';
+import * as l10n from '@vscode/l10n';
 import '@vscode-elements/elements/dist/vscode-button/index.js';
 import '@vscode-elements/elements/dist/vscode-option/index.js';
 import '@vscode-elements/elements/dist/vscode-single-select/index.js';
@@ -15,7 +17,7 @@ import {
 import type { MemoryBlock, MemoryViewAnswer } from '../src/protocol';
 import { bytes, count } from '../src/text';
 import type { FromMemoryPage, ToMemoryPage } from '../src/views/memory';
-import { classColour, onTheme } from './look';
+import { classColour, className, onTheme } from './look';
 import { echarts, option, picture, totals, type Drawn, type Mode } from './memory_chart';
 
 declare function acquireVsCodeApi(): { postMessage(message: FromMemoryPage): void };
@@ -88,12 +90,19 @@ function show(): void {
   steps(view);
   draw();
   tell(view.selected);
-  const range = view.range[0] === view.whole[0] && view.range[1] === view.whole[1] ? 'of the whole log' : 'of this stretch';
-  byId('which').textContent =
-    view.count > view.buffers.length
-      ? `The ${count(view.buffers.length)} largest ${range}, of ${count(view.count)} buffers`
-      : `${count(view.count)} buffers ${range}`;
+  byId('which').textContent = countText(view);
   fill(view.buffers);
+}
+
+/** How many buffers the table has, of which stretch. */
+function countText({ range, whole: log, count: all, buffers }: MemoryViewAnswer): string {
+  const everything = range[0] === log[0] && range[1] === log[1];
+  const [shown, total] = [count(buffers.length), count(all)];
+  if (all > buffers.length)
+    return everything
+      ? l10n.t`The ${shown} largest of the whole log, of ${total} buffers`
+      : l10n.t`The ${shown} largest of this stretch, of ${total} buffers`;
+  return everything ? l10n.t`${total} buffers of the whole log` : l10n.t`${total} buffers of this stretch`;
 }
 
 function draw(): void {
@@ -101,19 +110,19 @@ function draw(): void {
   chart.setOption(option({ view, whole, mode, other }), { notMerge: true });
   byId('chart').setAttribute(
     'aria-label',
-    `Memory over time: at most ${bytes(view.peak.bytes)}, ${count(view.count)} buffers. The table below has them.`,
+    l10n.t`Memory over time: at most ${bytes(view.peak.bytes)}, ${count(view.count)} buffers. The table below has them.`,
   );
 }
 
 function facts(now: MemoryViewAnswer): void {
   const peak = now.peak.contributors[0];
   const told: [string, string, (() => void) | undefined][] = [
-    ['step', count(now.step), undefined],
-    ['peak', bytes(now.peak.bytes), undefined],
-    ['largest then', peak ? `${peak.name}, ${bytes(peak.bytes)}` : '', peak && (() => choose(peak.id))],
-    ['alive now', bytes(now.bytesLive), undefined],
-    ['buffers', count(now.count), undefined],
-    ['copies', `${count(now.copies)}, ${count(now.copiesAvoided)} avoided`, undefined],
+    [l10n.t('step'), count(now.step), undefined],
+    [l10n.t('peak'), bytes(now.peak.bytes), undefined],
+    [l10n.t('largest then'), peak ? `${peak.name}, ${bytes(peak.bytes)}` : '', peak && (() => choose(peak.id))],
+    [l10n.t('alive now'), bytes(now.bytesLive), undefined],
+    [l10n.t('buffers'), count(now.count), undefined],
+    [l10n.t('copies'), l10n.t`${count(now.copies)}, ${count(now.copiesAvoided)} avoided`, undefined],
   ];
   byId('facts').replaceChildren(...told.filter(([, value]) => value).map(([name, value, go]) => fact(name, value, go)));
 }
@@ -149,10 +158,10 @@ function steps(now: MemoryViewAnswer): void {
       `<vscode-option value="">${first}</vscode-option>` +
       [...now.steps]
         .reverse()
-        .map((s) => `<vscode-option value="${s.step}">step ${count(s.step)}, peak ${bytes(s.peak)}</vscode-option>`)
+        .map((s) => `<vscode-option value="${s.step}">${l10n.t`step ${count(s.step)}, peak ${bytes(s.peak)}`}</vscode-option>`)
         .join('');
-    select('step').innerHTML = options('all steps');
-    select('compare').innerHTML = options('compare with…');
+    select('step').innerHTML = options(l10n.t('all steps'));
+    select('compare').innerHTML = options(l10n.t('compare with…'));
   }
   const shown = now.steps.find((s) => s.from === now.range[0] && s.to === now.range[1]);
   select('step').value = shown ? String(shown.step) : '';
@@ -162,38 +171,43 @@ function compared(answer: MemoryViewAnswer): void {
   if (!view) return;
   const step = answer.steps.find((s) => s.from === answer.range[0]);
   const shift = view.range[0] - answer.range[0];
-  other = { name: `step ${count(step?.step ?? 0)}`, points: totals(answer).map(([t, n]) => [t + shift, n]) };
+  other = { name: l10n.t`step ${count(step?.step ?? 0)}`, points: totals(answer).map(([t, n]) => [t + shift, n]) };
   draw();
 }
 
 // ---- the table ---------------------------------------------------------------------------------------------------------------
 Tabulator.registerModule([FormatModule, InteractionModule, KeybindingsModule, SelectRowModule, SortModule]);
 const columns = [
-  { title: 'name', field: 'name', widthGrow: 2 },
-  { title: 'type', field: 'type', widthGrow: 2 },
-  { title: 'class', field: 'class', minWidth: 110, formatter: (cell: CellComponent) => classCell(String(cell.getValue())) },
+  { title: l10n.t('name'), field: 'name', widthGrow: 2 },
+  { title: l10n.t('type'), field: 'type', widthGrow: 2 },
   {
-    title: 'bytes',
+    title: l10n.t('class'),
+    field: 'class',
+    minWidth: 110,
+    formatter: (cell: CellComponent) => classCell(String(cell.getValue())),
+  },
+  {
+    title: l10n.t('bytes'),
     field: 'bytes',
     hozAlign: 'right' as const,
     formatter: (cell: CellComponent) => bytes(Number(cell.getValue())),
   },
   {
-    title: 'born',
+    title: l10n.t('born'),
     field: 'born',
     hozAlign: 'right' as const,
     formatter: (cell: CellComponent) => count(Number(cell.getValue())),
   },
   {
-    title: 'freed',
+    title: l10n.t('freed'),
     field: 'freed',
     hozAlign: 'right' as const,
     formatter: (cell: CellComponent) => ended(cell.getValue() as number | null),
   },
-  { title: 'made at', field: 'at', widthGrow: 2 },
-  { title: 'reuses', field: 'reuses', minWidth: 80, hozAlign: 'right' as const },
+  { title: l10n.t('made at'), field: 'at', widthGrow: 2 },
+  { title: l10n.t('reuses'), field: 'reuses', minWidth: 80, hozAlign: 'right' as const },
 ];
-const ended = (freed: number | null): string => (freed === null ? 'lives' : count(freed));
+const ended = (freed: number | null): string => (freed === null ? l10n.t('lives') : count(freed));
 type Row = MemoryBlock & { at: string };
 const rowOf = (b: MemoryBlock): Row => ({ ...b, at: b.place ? `${basename(b.place.path)}:${b.place.line}` : '' });
 let built = false;
@@ -204,7 +218,7 @@ const table = new Tabulator(byId('table'), {
   columns,
   index: 'id',
   selectableRows: 1,
-  placeholder: 'No buffers were recorded yet: run some steps, then refresh.',
+  placeholder: l10n.t('No buffers were recorded yet: run some steps, then refresh.'),
   initialSort: [{ column: 'bytes', dir: 'desc' }],
   rowFormatter: (row: RowComponent) => {
     const element = row.getElement();
@@ -242,7 +256,7 @@ function classCell(name: string): HTMLElement {
   const swatch = document.createElement('i');
   swatch.className = 'swatch';
   swatch.style.background = classColour(name);
-  cell.append(swatch, name);
+  cell.append(swatch, className(name));
   return cell;
 }
 
@@ -274,27 +288,32 @@ function tell(b: MemoryViewAnswer['selected']): void {
   };
   const buffer = (x: MemoryBlock): HTMLElement => link(`${x.name} ${x.type} (${bytes(x.bytes)})`, () => choose(x.id));
   const { place, program, instruction } = b;
-  add('size', `${bytes(b.bytes)} (${count(b.bytes)} bytes), ${b.class}`);
+  add(l10n.t('size'), l10n.t`${bytes(b.bytes)} (${count(b.bytes)} bytes), ${className(b.class)}`);
   add(
-    'made at',
+    l10n.t('made at'),
     place
       ? link(`${basename(place.path)}:${place.line}`, () => api.postMessage({ type: 'goto', path: place.path, line: place.line }))
       : '',
   );
   add(
-    'made by',
+    l10n.t('made by'),
     program !== undefined
-      ? link(`${b.op || 'instruction'}, instruction ${instruction} of program ${program}`, () =>
+      ? link(l10n.t`${b.op || '?'}, instruction ${instruction ?? '?'} of program ${program}`, () =>
           api.postMessage({ type: 'program', program }),
         )
       : '',
   );
-  add('alive', `from ${count(b.born)} ${b.freed === null ? 'on' : `to ${count(b.freed)}`}, step ${count(b.step)}`);
-  add('address', `${b.address}${b.reuses ? `, handed out ${count(b.reuses + 1)} times` : ''}`);
-  add('had it before', b.before ? buffer(b.before) : '');
-  add('has it after', b.after ? buffer(b.after) : '');
-  add('made of', ...b.operands.map(buffer));
-  add(`read by ${count(b.reads)}`, ...b.readers.map(buffer));
+  add(
+    l10n.t('alive'),
+    b.freed === null
+      ? l10n.t`from ${count(b.born)} on, step ${count(b.step)}`
+      : l10n.t`from ${count(b.born)} to ${count(b.freed)}, step ${count(b.step)}`,
+  );
+  add(l10n.t('address'), b.reuses ? l10n.t`${b.address}, handed out ${count(b.reuses + 1)} times` : b.address);
+  add(l10n.t('had it before'), b.before ? buffer(b.before) : '');
+  add(l10n.t('has it after'), b.after ? buffer(b.after) : '');
+  add(l10n.t('made of'), ...b.operands.map(buffer));
+  add(l10n.t`read by ${count(b.reads)}`, ...b.readers.map(buffer));
   box.append(title, list);
 }
 

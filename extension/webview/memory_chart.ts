@@ -9,10 +9,11 @@ import {
   TooltipComponent,
 } from 'echarts/components';
 import * as echarts from 'echarts/core';
+import * as l10n from '@vscode/l10n';
 import { CanvasRenderer, SVGRenderer } from 'echarts/renderers';
 import type { MemoryBlock, MemoryViewAnswer } from '../src/protocol';
 import { bytes, count } from '../src/text';
-import { classColour, colour, highContrast } from './look';
+import { classColour, className, colour, highContrast } from './look';
 
 echarts.use([
   CustomChart,
@@ -65,7 +66,15 @@ export function option(drawn: Drawn): Option {
     animation: false,
     aria: { enabled: true, decal: { show: highContrast() } },
     textStyle: { color: ink, fontFamily: colour('font-family', 'sans-serif') },
-    legend: { top: 0, left: 70, textStyle: { color: ink }, itemHeight: 10, itemWidth: 14, data: whole.classes },
+    legend: {
+      top: 0,
+      left: 70,
+      textStyle: { color: ink },
+      itemHeight: 10,
+      itemWidth: 14,
+      data: whole.classes,
+      formatter: className,
+    },
     grid: { left: 70, right: 16, top: 30, bottom: BAR + 46 },
     tooltip: {
       trigger: mode === 'time' ? 'axis' : 'item',
@@ -73,13 +82,13 @@ export function option(drawn: Drawn): Option {
       borderColor: colour('editorHoverWidget-border'),
       textStyle: { color: colour('editorHoverWidget-foreground', ink) },
       confine: true,
-      ...(mode === 'time' ? { formatter: (at: unknown) => timeTip(at as Tip[]) } : {}),
+      ...(mode === 'time' ? { formatter: (at: unknown) => timeTip(at as Tip[], whole.classes) } : {}),
     },
     xAxis: {
       type: 'value',
       min: whole.whole[0],
       max: whole.whole[1],
-      name: 'instructions run',
+      name: l10n.t('instructions run'),
       nameLocation: 'middle',
       nameGap: 24,
       nameTextStyle: { color: colour('descriptionForeground') },
@@ -127,17 +136,15 @@ interface Tip {
   marker: string;
 }
 
-function timeTip(at: Tip[]): string {
-  const own = at.filter((t) => !t.seriesName.startsWith('step '));
+function timeTip(at: Tip[], classes: readonly string[]): string {
+  const own = at.filter((t) => classes.includes(t.seriesName));
   const all = own.reduce((sum, t) => sum + t.value[1], 0);
   const lines = [...own]
     .reverse()
     .filter((t) => t.value[1])
-    .map((t) => `${t.marker}${text(t.seriesName)} ${bytes(t.value[1])}`);
-  const others = at
-    .filter((t) => t.seriesName.startsWith('step '))
-    .map((t) => `${t.marker}${text(t.seriesName)} ${bytes(t.value[1])}`);
-  return [`<b>${bytes(all)}</b> at ${count(at[0]?.value[0] ?? 0)}`, ...lines, ...others].join('<br>');
+    .map((t) => `${t.marker}${text(className(t.seriesName))} ${bytes(t.value[1])}`);
+  const others = at.filter((t) => !own.includes(t)).map((t) => `${t.marker}${text(t.seriesName)} ${bytes(t.value[1])}`);
+  return [l10n.t`<b>${bytes(all)}</b> at ${count(at[0]?.value[0] ?? 0)}`, ...lines, ...others].join('<br>');
 }
 
 const text = (s: string): string => s.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -174,7 +181,7 @@ const peakLine = (view: MemoryViewAnswer, ink: string): object => ({
   silent: true,
   symbol: 'none',
   lineStyle: { color: ink, type: 'dashed' },
-  label: { formatter: `peak ${bytes(view.peak.bytes)}`, color: ink, position: 'end', distance: 2 },
+  label: { formatter: l10n.t`peak ${bytes(view.peak.bytes)}`, color: ink, position: 'end', distance: 2 },
   data: [{ xAxis: view.peak.at }],
 });
 
@@ -199,8 +206,8 @@ function blocks({ view, whole }: Drawn): object[] {
     clip: true,
     tooltip: {
       formatter: ({ data }: { data: { name: string; value: number[] } }) =>
-        `<b>${text(data.name)}</b><br>${bytes((data.value[3] ?? 0) - (data.value[2] ?? 0))}, ${name}<br>` +
-        `instructions ${count(data.value[0] ?? 0)} to ${count(data.value[1] ?? 0)}`,
+        `<b>${text(data.name)}</b><br>${bytes((data.value[3] ?? 0) - (data.value[2] ?? 0))}, ${className(name)}<br>` +
+        l10n.t`instructions ${count(data.value[0] ?? 0)} to ${count(data.value[1] ?? 0)}`,
     },
   }));
   if (chosen) made.push(...arrows(chosen));
@@ -246,7 +253,7 @@ function arrows(chosen: NonNullable<MemoryViewAnswer['selected']>): object[] {
     ...(chosen.before ? [[chosen.before, chosen] as [MemoryBlock, MemoryBlock]] : []),
     ...(chosen.after ? [[chosen, chosen.after] as [MemoryBlock, MemoryBlock]] : []),
   ];
-  return [line('data flow', 'solid', flow), line('reuse', 'dashed', reuse)];
+  return [line(l10n.t('data flow'), 'solid', flow), line(l10n.t('reuse'), 'dashed', reuse)];
 }
 
 /** The chart as a picture. */

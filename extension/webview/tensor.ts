@@ -1,4 +1,6 @@
 // The page of one tensor: shows what it is sent, asks for another plane of a tensor too large to be sent whole.
+import './words';
+import * as l10n from '@vscode/l10n';
 import type { Stats } from '../src/protocol';
 import { placeholderReason } from '../src/protocol';
 import { count, full, num, short, shortestFloat32, typeText } from '../src/text';
@@ -26,10 +28,10 @@ function show({ tensor, slice, reason, history, step, lastStats }: TensorMessage
   if (stats && !slice) showStats(stats);
   byId('past').hidden = history.length < 2;
   if (history.length > 1) drawLine(byId('line'), history);
-  byId('pastTitle').textContent = step === undefined ? 'History' : `History to step ${count(step)}`;
+  byId('pastTitle').textContent = step === undefined ? l10n.t('History') : l10n.t`History to step ${count(step)}`;
   if (reason) byId('note').textContent = reason;
   if (!tensor) return;
-  const made = tensor.place ? `made at ${tensor.place.path.split(/[\\/]/).at(-1)}:${tensor.place.line}` : '';
+  const made = tensor.place ? l10n.t`made at ${tensor.place.path.split(/[\\/]/).at(-1) ?? ''}:${tensor.place.line}` : '';
   byId('note').textContent = placeholderReason(tensor) || made;
   const values = tensor.data === undefined ? undefined : decode(tensor.data, tensor.dtype);
   if (slice) {
@@ -58,7 +60,7 @@ function drawControls(): void {
   if (now.length < 3) return;
   (['rows', 'columns'] as const).forEach((what, k) => {
     const select = document.createElement('select');
-    now.forEach((n, i) => select.add(new Option(`axis ${i} (${n})`, String(i), false, i === axes[k])));
+    now.forEach((n, i) => select.add(new Option(l10n.t`axis ${i} (${n})`, String(i), false, i === axes[k])));
     select.onchange = () => {
       const chosen = Number(select.value);
       // Two axes are drawn: choosing the other one's exchanges them.
@@ -67,7 +69,7 @@ function drawControls(): void {
       drawControls();
       choosePlane();
     };
-    box.append(labelled(what, select));
+    box.append(labelled(what === 'rows' ? l10n.t('rows') : l10n.t('columns'), select));
   });
   now.forEach((n, i) => {
     if (axes.includes(i) || n < 2) return;
@@ -78,14 +80,14 @@ function drawControls(): void {
       value: String(indices[i]),
     });
     const text = document.createElement('span');
-    const write = (): string => (text.textContent = ` ${range.value} of ${n}`);
+    const write = (): string => (text.textContent = ` ${l10n.t`${range.value} of ${n}`}`);
     write();
     range.oninput = () => {
       indices[i] = Number(range.value);
       write();
       choosePlane();
     };
-    const label = labelled(`axis ${i}`, range);
+    const label = labelled(l10n.t`axis ${i}`, range);
     label.append(text);
     box.append(label);
   });
@@ -107,17 +109,17 @@ function showPlane(p: Plane): void {
   plane = p;
   const top = drawMap(byId('map'), p);
   byId('scale').textContent = p.values.length
-    ? `${p.rows} × ${p.columns}; blue negative, orange positive, strongest at ±${short(top)}`
-    : 'no elements';
+    ? l10n.t`${p.rows} × ${p.columns}; blue negative, orange positive, strongest at ±${short(top)}`
+    : l10n.t('no elements');
   showCell();
 }
 
 const WORDS: Partial<Record<keyof Stats, string>> = {
-  zero: 'zeros',
+  zero: l10n.t('zeros'),
   nan: 'NaN',
   pos_inf: '+Inf',
   neg_inf: '-Inf',
-  count: 'elements',
+  count: l10n.t('elements'),
 };
 
 function showStats(stats: Stats): void {

@@ -44,8 +44,7 @@ const callStack = () =>
     .evaluateAll((rows) => rows.map((r) => r.innerText.replace(/\s+/g, ' ').trim()));
 const watchView = wb.page.locator('.pane').filter({ has: wb.page.locator('.pane-header', { hasText: /^Tensor Watch/i }) });
 const watchRow = (name) => watchView.locator(`.monaco-list-row[aria-label^="${name},"]`).first();
-const statusItem = (pattern) =>
-  until(`status bar ${pattern}`, async () => (await wb.statusBar()).find((s) => pattern.test(s)), 30000);
+const statusItem = (pattern) => until(`status bar ${pattern}`, async () => (await wb.statusBar()).find((s) => pattern.test(s)));
 
 const painted = (page) =>
   page.evaluate(() => {
@@ -77,7 +76,7 @@ try {
 
   await station('stopped on a tensor line', async () => {
     await wb.page.keyboard.press('F5');
-    await wb.waitStopped({ file: MODEL, line, timeout: 120_000 });
+    await wb.waitStopped({ file: MODEL, line, timeout: 180_000 });
     const rows = await until('the call stack', async () => {
       const found = await callStack();
       return found.some((r) => r.includes('Python')) ? found : undefined;
@@ -115,16 +114,14 @@ try {
 
   await station('tensor watch', async () => {
     await wb.variableMenu('scores', 'Watch Tensor');
-    await watchRow('scores').waitFor({ timeout: 10_000 });
+    await watchRow('scores').waitFor();
     for (let i = 0; i < 4; i++) {
       await wb.command('Debug: Continue');
       await sleep(300);
       await wb.waitStopped({ file: MODEL, line });
     }
-    await until(
-      'samples in the watch row',
-      async () => /μ \S+ σ \S+\s+[▁▂▃▄▅▆▇█]+\s+f32\[\d+,4,8,8\]\s+step \d+/.test(await watchRow('scores').innerText()),
-      30_000,
+    await until('samples in the watch row', async () =>
+      /μ \S+ σ \S+\s+[▁▂▃▄▅▆▇█]+\s+f32\[\d+,4,8,8\]\s+step \d+/.test(await watchRow('scores').innerText()),
     );
   });
 
@@ -132,7 +129,7 @@ try {
     await wb.variableMenu('scores', 'Show Tensor');
     const page = await wb.webview('Tensor scores');
     await page.locator('td').first().waitFor();
-    await page.locator('#scale:has-text("8 × 8")').waitFor({ timeout: 10_000 });
+    await page.locator('#scale:has-text("8 × 8")').waitFor();
     assert.ok(await painted(page), 'the heat map is empty');
   });
   await wb.command('View: Close Editor');
@@ -182,12 +179,8 @@ try {
     await wb.toggleBreakpoint(MODEL, line);
     await wb.command('Debug: Continue');
     const first = Number((await statusItem(/· step [\d,]+/)).replace(/.*step |,/g, ''));
-    await until(
-      'steps to go on',
-      async () => Number((await statusItem(/· step [\d,]+/)).replace(/.*step |,/g, '')) > first + 3,
-      60_000,
-    );
-    await until('the watch to follow', async () => /step [\d,]{2,}/.test(await watchRow('scores').innerText()), 30_000);
+    await until('steps to go on', async () => Number((await statusItem(/· step [\d,]+/)).replace(/.*step |,/g, '')) > first + 3);
+    await until('the watch to follow', async () => /step [\d,]{2,}/.test(await watchRow('scores').innerText()));
   });
 
   await station('tensor page while running', async () => {
@@ -229,13 +222,13 @@ try {
 
   await station('the end', async () => {
     finish();
-    await wb.waitEnded(60_000);
+    await wb.waitEnded();
   });
 
   await station('shapes of the last run beside the source', async () => {
     const source = wb.editor(TRAIN).locator('.view-lines');
-    await until('inlay hints', async () => /loss\s*:\s*f32\[\]/.test(await source.innerText()), 30_000);
-    await until('times', async () => /a launch · [\d,]+ launches/.test(await wb.editor(TRAIN).innerText()), 30_000);
+    await until('inlay hints', async () => /loss\s*:\s*f32\[\]/.test(await source.innerText()));
+    await until('times', async () => /a launch · [\d,]+ launches/.test(await wb.editor(TRAIN).innerText()));
   });
   assert.deepEqual(wb.extensionErrors(), []);
   console.log(`workbench: ${stations.length} stations passed`);

@@ -1,4 +1,5 @@
 // The language server, `python -m dvm_adapter.lsp`: started once a Python source that has to do with us is open.
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { LanguageClient, TransportKind } from 'vscode-languageclient/node';
 import { adapterEnvironment } from '../launch/adapter';
@@ -27,7 +28,7 @@ export class Language implements vscode.Disposable {
       }),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.lookAround()),
       vscode.commands.registerCommand('dvm.languageServer.restart', () =>
-        guarded('restart the language server', () => this.restart()),
+        guarded(l10n.t('restart the language server'), () => this.restart()),
       ),
     ];
     this.lookAround();
@@ -61,7 +62,7 @@ export class Language implements vscode.Disposable {
     log.info(`${python.path} -m dvm_adapter.lsp (${python.origin})`);
     const client = new LanguageClient(
       'dvm',
-      'DVM Live language server',
+      l10n.t('DVM Live language server'),
       {
         command: python.path,
         args: ['-m', 'dvm_adapter.lsp'],
@@ -83,11 +84,11 @@ export class Language implements vscode.Disposable {
 
   /** Asks once a window; the rest of the extension works without. */
   private async offerToInstall(python: string): Promise<void> {
-    const text = `Shapes and times beside the source need the packages pygls and watchfiles, which ${python} does not have.`;
+    const text = l10n.t`Shapes and times beside the source need the packages pygls and watchfiles, which ${python} does not have.`;
     log.warn(text);
     if (this.asked) return;
     this.asked = true;
-    const choice = await vscode.window.showInformationMessage(text, 'Install');
+    const choice = await vscode.window.showInformationMessage(text, l10n.t('Install'));
     if (choice && (await install(python, ...NEEDED))) await this.restart();
   }
 

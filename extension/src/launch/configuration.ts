@@ -1,5 +1,6 @@
 // Completes launch configurations: no launch.json, missing attributes, env files; and says what is wrong with one before it starts.
 import { existsSync, readFileSync } from 'node:fs';
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { messageOf } from '../log';
 import { adapterPython } from './adapter';
@@ -7,7 +8,7 @@ import { parseEnvFile } from './envfile';
 import { ensureUsable, findInterpreter } from './interpreter';
 
 const CURRENT_FILE = {
-  name: 'DVM: Current File',
+  name: l10n.t('DVM: Current File'),
   type: 'dvm',
   request: 'launch',
   program: '${file}',
@@ -26,7 +27,7 @@ export class ConfigurationProvider implements vscode.DebugConfigurationProvider 
     if (config.type || config.request || config.name) return config;
     // F5 without a launch.json: the file in the editor.
     if (vscode.window.activeTextEditor?.document.languageId === 'python') return { ...CURRENT_FILE };
-    void vscode.window.showErrorMessage('Open the Python file to debug, or add a launch configuration of type "dvm".');
+    void vscode.window.showErrorMessage(l10n.t('Open the Python file to debug, or add a launch configuration of type "dvm".'));
     return undefined;
   }
 
@@ -39,12 +40,12 @@ export class ConfigurationProvider implements vscode.DebugConfigurationProvider 
     try {
       applyEnvFile(config);
     } catch (error) {
-      return refuse(config, `its envFile ${config['envFile']} cannot be read: ${messageOf(error)}`);
+      return refuse(config, l10n.t`its envFile ${config['envFile']} cannot be read: ${messageOf(error)}`);
     }
     // A child session (a sub-process, a rank) and an adapter that already runs bring their own interpreter.
     if (config['subProcessId'] !== undefined || config['debugServer'] !== undefined) return config;
     const named = adapterPython(config);
-    const found = named ? { path: named, origin: 'the launch configuration' } : await findInterpreter(folder);
+    const found = named ? { path: named, origin: l10n.t('the launch configuration') } : await findInterpreter(folder);
     if (!(await ensureUsable(found))) return undefined;
     if (config.request === 'launch') {
       config['python'] ??= found.path;
@@ -59,13 +60,13 @@ export class ConfigurationProvider implements vscode.DebugConfigurationProvider 
 export function problemOf(config: vscode.DebugConfiguration): string | undefined {
   const has = (...names: string[]): boolean => names.some((n) => config[n] !== undefined && config[n] !== '');
   if (config.request === 'launch') {
-    if (!has('program', 'module', 'code')) return 'it names nothing to run: add "program", "module" or "code"';
+    if (!has('program', 'module', 'code')) return l10n.t('it names nothing to run: add "program", "module" or "code"');
     const program: unknown = config['program'];
-    if (typeof program === 'string' && !existsSync(program)) return `there is no file ${program}`;
+    if (typeof program === 'string' && !existsSync(program)) return l10n.t`there is no file ${program}`;
   } else if (config.request === 'attach') {
     if (!has('connect', 'listen', 'processId', 'subProcessId', 'port'))
-      return 'it names no target: add "connect", "listen" or "processId"';
-  } else return `its "request" is "${config.request}": it must be "launch" or "attach"`;
+      return l10n.t('it names no target: add "connect", "listen" or "processId"');
+  } else return l10n.t`its "request" is "${config.request}": it must be "launch" or "attach"`;
   return undefined;
 }
 
@@ -78,9 +79,9 @@ export function applyEnvFile(config: vscode.DebugConfiguration): void {
 }
 
 async function refuse(config: vscode.DebugConfiguration, problem: string): Promise<undefined> {
-  const open = 'Open launch.json';
+  const open = l10n.t('Open launch.json');
   const choice = await vscode.window.showErrorMessage(
-    `The launch configuration "${config.name}" cannot start: ${problem}.`,
+    l10n.t`The launch configuration "${config.name}" cannot start: ${problem}.`,
     { modal: false },
     open,
   );

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { log, messageOf } from '../log';
 
@@ -38,13 +39,13 @@ print(json.dumps({"executable": sys.executable, "version": list(sys.version_info
 /** The interpreter to debug with: the setting, else the Python extension's choice, else the workspace's .venv, else PATH. */
 export async function findInterpreter(folder: vscode.WorkspaceFolder | undefined): Promise<Interpreter> {
   const setting = vscode.workspace.getConfiguration('dvm', folder).get<string>('python', '').trim();
-  if (setting) return { path: expand(setting, folder), origin: 'the setting dvm.python' };
+  if (setting) return { path: expand(setting, folder), origin: l10n.t('the setting dvm.python') };
   const chosen = await fromPythonExtension(folder);
-  if (chosen) return { path: chosen, origin: 'the Python extension' };
+  if (chosen) return { path: chosen, origin: l10n.t('the Python extension') };
   const folders = folder ? [folder] : (vscode.workspace.workspaceFolders ?? []);
   for (const f of folders) {
     const local = localEnvironment(f.uri.fsPath);
-    if (local) return { path: local, origin: 'the workspace' };
+    if (local) return { path: local, origin: l10n.t('the workspace') };
   }
   return { path: process.platform === 'win32' ? 'python' : 'python3', origin: 'PATH' };
 }
@@ -95,8 +96,9 @@ export function probe(python: string): Promise<Probe> {
   return new Promise((resolve, reject) => {
     execFile(python, ['-c', PROBE], { timeout: 30_000, windowsHide: true }, (error, stdout, stderr) => {
       if (error) {
-        const reason = 'code' in error && error.code === 'ENOENT' ? 'there is no such program' : stderr.trim() || error.message;
-        reject(new Error(`cannot run the Python interpreter ${python}: ${reason}`));
+        const reason =
+          'code' in error && error.code === 'ENOENT' ? l10n.t('there is no such program') : stderr.trim() || error.message;
+        reject(new Error(l10n.t`cannot run the Python interpreter ${python}: ${reason}`));
         return;
       }
       resolve(JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Probe);
@@ -116,7 +118,7 @@ export async function ensureUsable(found: Interpreter): Promise<boolean> {
   try {
     answer = await probe(found.path);
   } catch (error) {
-    return offer(`${messageOf(error)} (from ${found.origin}).`, ['Choose Interpreter']);
+    return offer(l10n.t`${messageOf(error)} (from ${found.origin}).`, [CHOOSE]);
   }
   const [major, minor] = answer.version;
   const version = answer.version.join('.');
@@ -124,16 +126,17 @@ export async function ensureUsable(found: Interpreter): Promise<boolean> {
     `${found.path} (${found.origin}): Python ${version}, debugpy ${answer.debugpy ?? 'missing'}, dvm_core ${answer.dvm_core ? 'installed' : 'missing'}`,
   );
   if (major < FLOOR[0] || (major === FLOOR[0] && minor < FLOOR[1])) {
-    return offer(`Python ${version} (${found.path}) is too old: DVM Live needs ${FLOOR.join('.')} or newer.`, [
-      'Choose Interpreter',
-    ]);
+    return offer(l10n.t`Python ${version} (${found.path}) is too old: DVM Live needs ${FLOOR.join('.')} or newer.`, [CHOOSE]);
   }
   if (answer.debugpy !== DEBUGPY) {
-    const has = answer.debugpy === null ? 'has no debugpy' : `has debugpy ${answer.debugpy}`;
-    const text = `${found.path} (Python ${version}) ${has}; the DVM debug adapter needs debugpy ${DEBUGPY}.`;
-    const fixed = await offer(text, [`Install debugpy ${DEBUGPY}`, 'Choose Interpreter'], () =>
-      install(found.path, `debugpy==${DEBUGPY}`),
-    );
+    const text =
+      answer.debugpy === null
+        ? l10n.t`${found.path} (Python ${version}) has no debugpy; the DVM debug adapter needs debugpy ${DEBUGPY}.`
+        : l10n.t`${found.path} (Python ${version}) has debugpy ${answer.debugpy}; the DVM debug adapter needs debugpy ${DEBUGPY}.`;
+    const fixed = await offer(text, [CHOOSE], {
+      button: l10n.t`Install debugpy ${DEBUGPY}`,
+      run: () => install(found.path, `debugpy==${DEBUGPY}`),
+    });
     if (!fixed) return false;
   }
   usable.set(found.path, answer);
@@ -144,22 +147,30 @@ export async function ensureUsable(found: Interpreter): Promise<boolean> {
 /** For tests and after an interpreter was changed. */
 export const forgetProbes = (): void => usable.clear();
 
-async function offer(text: string, buttons: string[], fix?: () => Promise<boolean>): Promise<boolean> {
+interface Fix {
+  button: string;
+  run: () => Promise<boolean>;
+}
+
+const CHOOSE = l10n.t('Choose Interpreter');
+const SHOW_LOG = l10n.t('Show Log');
+
+async function offer(text: string, buttons: string[], fix?: Fix): Promise<boolean> {
   log.error(text);
-  const choice = await vscode.window.showErrorMessage(text, ...buttons, 'Show Log');
-  if (choice === 'Show Log') log.show();
-  if (choice === 'Choose Interpreter') {
+  const choice = await vscode.window.showErrorMessage(text, ...(fix ? [fix.button] : []), ...buttons, SHOW_LOG);
+  if (choice === SHOW_LOG) log.show();
+  if (choice === CHOOSE) {
     const hasPython = vscode.extensions.getExtension('ms-python.python') !== undefined;
     const [command, arg] = hasPython ? ['python.setInterpreter'] : ['workbench.action.openSettings', 'dvm.python'];
     await vscode.commands.executeCommand(command as string, arg);
   }
-  return choice?.startsWith('Install') && fix ? fix() : false;
+  return fix && choice === fix.button ? fix.run() : false;
 }
 
 /** Installs packages for an interpreter, with progress; false, and a message with pip's reason, if that fails. */
 export async function install(python: string, ...packages: string[]): Promise<boolean> {
-  const what = packages.join(' and ');
-  const title = `Installing ${what}`;
+  const what = packages.join(', ');
+  const title = l10n.t`Installing ${what}`;
   return vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title }, async () => {
     const error = await new Promise<string | undefined>((resolve) => {
       execFile(python, ['-m', 'pip', 'install', ...packages], { timeout: 300_000 }, (failed, stdout, stderr) => {
@@ -167,14 +178,16 @@ export async function install(python: string, ...packages: string[]): Promise<bo
         resolve(failed ? stderr.trim() || failed.message : undefined);
       });
     });
-    return error === undefined || offer(`pip could not install ${what} for ${python}: ${error.split('\n').at(-1)}`, []);
+    return (
+      error === undefined || offer(l10n.t`pip could not install ${what} for ${python}: ${error.split('\n').at(-1) ?? ''}`, [])
+    );
   });
 }
 
 function warnNoCore(python: string): void {
-  const text = `dvm_core is not installed for ${python}: Python is debugged, tensors are not. Install the dvm-live package there, or choose another interpreter.`;
+  const text = l10n.t`dvm_core is not installed for ${python}: Python is debugged, tensors are not. Install the dvm-live package there, or choose another interpreter.`;
   log.warn(text);
-  void vscode.window.showWarningMessage(text, 'Choose Interpreter').then((choice) => {
+  void vscode.window.showWarningMessage(text, CHOOSE).then((choice) => {
     if (choice) void vscode.commands.executeCommand('workbench.action.openSettings', 'dvm.python');
   });
 }

@@ -1,5 +1,6 @@
 // The list behind "processId": "${command:pickProcess}".
 import { execFile } from 'node:child_process';
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 
 /** Lets the user choose a running Python process; its id as text, undefined if none was chosen. */
@@ -8,7 +9,7 @@ export async function pickProcess(): Promise<string | undefined> {
     found.map((p) => ({ label: p.name, description: String(p.pid), detail: p.command })),
   );
   const chosen = await vscode.window.showQuickPick(items, {
-    title: 'Attach to a Python process',
+    title: l10n.t('Attach to a Python process'),
     matchOnDescription: true,
     matchOnDetail: true,
   });
@@ -25,7 +26,7 @@ function listPython(): Promise<{ pid: number; name: string; command: string }[]>
       : (['ps', ['-A', '-o', 'pid=,comm=,args=']] as const);
   return new Promise((resolve, reject) => {
     execFile(program, [...args], { maxBuffer: 16 << 20 }, (error, stdout) => {
-      if (error) reject(new Error(`cannot list processes: ${error.message}`));
+      if (error) reject(new Error(l10n.t`cannot list processes: ${error.message}`));
       else resolve(parseProcesses(stdout));
     });
   });

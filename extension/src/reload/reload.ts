@@ -2,6 +2,7 @@
 // Saving a file needs nothing from us: the adapter sees it. So a reload is sent on command only, and never twice.
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { guarded } from '../log';
 import type { Reload } from '../protocol';
@@ -62,17 +63,17 @@ export class HotReload implements vscode.Disposable, vscode.TextDocumentContentP
   }
 
   provideTextDocumentContent(): string {
-    return this.last ? reloadPage(this.last) : 'No reload so far.';
+    return this.last ? reloadPage(this.last) : l10n.t('No reload so far.');
   }
 
   private async now(): Promise<void> {
     const document = vscode.window.activeTextEditor?.document;
     if (document?.languageId !== 'python') {
-      void vscode.window.showInformationMessage('Open the Python file to reload.');
+      void vscode.window.showInformationMessage(l10n.t('Open the Python file to reload.'));
       return;
     }
     const file = document.uri.fsPath;
-    await guarded(`reload ${path.basename(file)}`, async () => {
+    await guarded(l10n.t`reload ${path.basename(file)}`, async () => {
       await this.keepText(file);
       this.status.showReloading();
       if (document.isDirty) await document.save();
@@ -81,7 +82,7 @@ export class HotReload implements vscode.Disposable, vscode.TextDocumentContentP
   }
 
   private async undo(): Promise<void> {
-    await guarded('undo the last reload', async () => {
+    await guarded(l10n.t('undo the last reload'), async () => {
       this.status.showReloading();
       const path = this.last?.path;
       const answer = await this.sessions.request<Reload>('dvm/undoReload', path ? { path } : {});
@@ -126,7 +127,7 @@ export class HotReload implements vscode.Disposable, vscode.TextDocumentContentP
       if (!file) continue;
       const line = Math.max(0, (place?.line ?? 1) - 1);
       const range = new vscode.Range(line, 0, line, Number.MAX_SAFE_INTEGER);
-      const diagnostic = new vscode.Diagnostic(range, `Hot reload refused: ${reason}`, vscode.DiagnosticSeverity.Warning);
+      const diagnostic = new vscode.Diagnostic(range, l10n.t`Hot reload refused: ${reason}`, vscode.DiagnosticSeverity.Warning);
       diagnostic.source = 'DVM';
       byFile.set(file, [...(byFile.get(file) ?? []), diagnostic]);
     }
@@ -147,7 +148,7 @@ export class HotReload implements vscode.Disposable, vscode.TextDocumentContentP
   private decorate(): void {
     for (const editor of vscode.window.visibleTextEditors) {
       const mark = this.marks.get(editor.document.uri.fsPath);
-      const hoverMessage = mark?.step === undefined ? 'in force' : `in force since step ${count(mark.step)}`;
+      const hoverMessage = mark?.step === undefined ? l10n.t('in force') : l10n.t`in force since step ${count(mark.step)}`;
       const lines = (mark?.lines ?? []).filter((line) => line < editor.document.lineCount);
       editor.setDecorations(
         this.decoration,

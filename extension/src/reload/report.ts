@@ -1,18 +1,27 @@
 // What a hot reload did, in words: for the status bar, its tooltip, and the page behind "Why". No editor API here.
+import * as l10n from '@vscode/l10n';
 import type { Reload } from '../protocol';
 import { count, short } from '../text';
 
-const plural = (n: number, word: string): string => `${count(n)} ${word}${n === 1 ? '' : 's'}`;
-
 /** One line: `applied at step 1,042 · 3 of 41 instructions · 1.80 ms`, `refused: …`, `no change`. */
 export function reloadLine(r: Reload): string {
-  if (r.outcome === 'refused') return `refused: ${firstSentence(r.reasons?.[0] ?? 'no reason was given')}`;
-  if (r.outcome === 'unchanged') return `no change${r.reasons?.[0] ? `: ${firstSentence(r.reasons[0])}` : ''}`;
-  const parts = [`${r.undone ? 'undone' : 'applied'}${r.step === undefined ? '' : ` at step ${count(r.step)}`}`];
-  if (r.instructionsTotal) parts.push(`${count(r.instructionsPatched ?? 0)} of ${plural(r.instructionsTotal, 'instruction')}`);
+  if (r.outcome === 'refused') return l10n.t`refused: ${firstSentence(r.reasons?.[0] ?? l10n.t('no reason was given'))}`;
+  if (r.outcome === 'unchanged') return r.reasons?.[0] ? l10n.t`no change: ${firstSentence(r.reasons[0])}` : l10n.t('no change');
+  const parts = [outcomeLine(r)];
+  if (r.instructionsTotal) parts.push(patched(r, r.instructionsTotal));
   if (r.ms !== undefined) parts.push(`${short(r.ms)} ms`);
   return parts.join(' · ');
 }
+
+function outcomeLine({ undone, step }: Reload): string {
+  if (step === undefined) return undone ? l10n.t('undone') : l10n.t('applied');
+  return undone ? l10n.t`undone at step ${count(step)}` : l10n.t`applied at step ${count(step)}`;
+}
+
+const patched = (r: Reload, total: number): string =>
+  total === 1
+    ? l10n.t`${count(r.instructionsPatched ?? 0)} of ${count(total)} instruction`
+    : l10n.t`${count(r.instructionsPatched ?? 0)} of ${count(total)} instructions`;
 
 /** The status bar has little room: a reason's first line, at most 60 characters. */
 function firstSentence(reason: string): string {
@@ -21,33 +30,41 @@ function firstSentence(reason: string): string {
 }
 
 const OUTCOME: Record<Reload['outcome'], string> = {
-  applied: 'The edit is in force.',
-  unchanged: 'Nothing that runs has changed.',
-  refused: 'The program runs on with the code it had.',
+  applied: l10n.t('The edit is in force.'),
+  unchanged: l10n.t('Nothing that runs has changed.'),
+  refused: l10n.t('The program runs on with the code it had.'),
+};
+
+const TITLE: Record<Reload['outcome'], string> = {
+  applied: l10n.t('Hot reload: applied'),
+  unchanged: l10n.t('Hot reload: unchanged'),
+  refused: l10n.t('Hot reload: refused'),
 };
 
 /** The page behind "Why", as Markdown. */
 export function reloadPage(r: Reload): string {
   const lines = [
-    `# Hot reload: ${r.undone && r.outcome === 'applied' ? 'undone' : r.outcome}`,
+    `# ${r.undone && r.outcome === 'applied' ? l10n.t('Hot reload: undone') : TITLE[r.outcome]}`,
     '',
     r.path ? `\`${r.path}\`` : '',
     '',
     OUTCOME[r.outcome],
     '',
   ];
-  if (r.reasons?.length) lines.push('## Reasons', '', ...r.reasons.map((reason) => `- ${reason.replaceAll('\n', '\n  ')}`), '');
+  if (r.reasons?.length)
+    lines.push(`## ${l10n.t('Reasons')}`, '', ...r.reasons.map((reason) => `- ${reason.replaceAll('\n', '\n  ')}`), '');
   if (r.changes?.length) {
-    lines.push('## Changes', '', '| function | change | before | after |', '|:--|:--|:--|:--|');
+    const heads = [l10n.t('function'), l10n.t('change'), l10n.t('before'), l10n.t('after')];
+    lines.push(`## ${l10n.t('Changes')}`, '', `| ${heads.join(' | ')} |`, '|:--|:--|:--|:--|');
     for (const c of r.changes) lines.push(`| ${[c.function, c.what, c.old, c.new].map(cell).join(' | ')} |`);
     lines.push('');
   }
   const facts = [
-    r.step === undefined ? '' : `- in force since step ${count(r.step)}`,
-    r.instructionsTotal ? `- ${count(r.instructionsPatched ?? 0)} of ${plural(r.instructionsTotal, 'instruction')} patched` : '',
+    r.step === undefined ? '' : `- ${l10n.t`in force since step ${count(r.step)}`}`,
+    r.instructionsTotal ? `- ${l10n.t`${patched(r, r.instructionsTotal)} patched`}` : '',
     r.ms === undefined ? '' : `- ${short(r.ms)} ms`,
   ].filter(Boolean);
-  if (r.outcome === 'applied' && facts.length) lines.push('## Facts', '', ...facts, '');
+  if (r.outcome === 'applied' && facts.length) lines.push(`## ${l10n.t('Facts')}`, '', ...facts, '');
   return lines.join('\n');
 }
 

@@ -1,4 +1,5 @@
 // The two status bar items: device and step, and what the last hot reload did.
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { log, messageOf } from '../log';
 import type { Reload, Status } from '../protocol';
@@ -14,9 +15,9 @@ export class StatusBar implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly sessions: Sessions) {
-    this.device.name = 'DVM: Device and Step';
+    this.device.name = l10n.t('DVM: Device and Step');
     this.device.command = 'dvm.device';
-    this.reload.name = 'DVM: Hot Reload';
+    this.reload.name = l10n.t('DVM: Hot Reload');
     this.reload.command = 'dvm.reload.why';
     this.disposables.push(
       sessions.onReady((session) => this.begin(session)),
@@ -39,7 +40,7 @@ export class StatusBar implements vscode.Disposable {
 
   /** A reload is under way: a spinner, since building may take a moment. */
   showReloading(): void {
-    this.reload.text = '$(sync~spin) reloading';
+    this.reload.text = `$(sync~spin) ${l10n.t('reloading')}`;
     this.reload.tooltip = undefined;
     this.reload.backgroundColor = undefined;
     this.reload.show();
@@ -50,13 +51,13 @@ export class StatusBar implements vscode.Disposable {
     this.reload.text = `${icon} ${reloadLine(r)}`;
     const tooltip = new vscode.MarkdownString(undefined, true);
     tooltip.isTrusted = { enabledCommands: ['dvm.reload.why', 'dvm.reload.undo'] };
-    tooltip.appendText(`Hot reload ${r.path ?? ''}`).appendMarkdown('\n\n');
+    tooltip.appendText(l10n.t`Hot reload ${r.path ?? ''}`).appendMarkdown('\n\n');
     (r.reasons ?? []).forEach((reason) => tooltip.appendText(reason).appendMarkdown('\n\n'));
-    const undo = r.outcome === 'applied' && !r.undone ? ' · [Undo](command:dvm.reload.undo)' : '';
-    tooltip.appendMarkdown(`[Why](command:dvm.reload.why)${undo}`);
+    const undo = r.outcome === 'applied' && !r.undone ? ` · [${l10n.t('Undo')}](command:dvm.reload.undo)` : '';
+    tooltip.appendMarkdown(`[${l10n.t('Why')}](command:dvm.reload.why)${undo}`);
     this.reload.tooltip = tooltip;
     this.reload.backgroundColor = r.outcome === 'refused' ? new vscode.ThemeColor('statusBarItem.warningBackground') : undefined;
-    this.reload.accessibilityInformation = { label: `Hot reload ${reloadLine(r)}`, role: 'button' };
+    this.reload.accessibilityInformation = { label: l10n.t`Hot reload ${reloadLine(r)}`, role: 'button' };
     this.reload.show();
   }
 
@@ -97,15 +98,15 @@ export class StatusBar implements vscode.Disposable {
   private draw(): void {
     if (!this.sessions.all().length) return;
     const { device = 'cpu', pending, rank, step, programs, launches, selectorHitRate } = this.status;
-    const where = rank && this.sessions.all().length > 1 ? ` · rank ${rank}` : '';
+    const where = rank && this.sessions.all().length > 1 ? ` · ${l10n.t`rank ${rank}`}` : '';
     const next = pending ? ` → ${pending}` : '';
-    this.device.text = `$(circuit-board) ${device}${next}${where}${step === undefined ? '' : ` · step ${count(step)}`}`;
+    this.device.text = `$(circuit-board) ${device}${next}${where}${step === undefined ? '' : ` · ${l10n.t`step ${count(step)}`}`}`;
     const facts = [
-      `device ${device}`,
-      pending ? `${pending} when this step has ended` : '',
-      programs === undefined ? '' : `${count(programs)} programs, ${count(launches ?? 0)} launches`,
-      typeof selectorHitRate === 'number' ? `selector hits ${(100 * selectorHitRate).toFixed(1)} %` : '',
-      'click to switch the device',
+      l10n.t`device ${device}`,
+      pending ? l10n.t`${pending} when this step has ended` : '',
+      programs === undefined ? '' : l10n.t`${count(programs)} programs, ${count(launches ?? 0)} launches`,
+      typeof selectorHitRate === 'number' ? l10n.t`selector hits ${(100 * selectorHitRate).toFixed(1)} %` : '',
+      l10n.t('click to switch the device'),
     ];
     this.device.tooltip = facts.filter(Boolean).join('\n');
     this.device.show();

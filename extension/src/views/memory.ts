@@ -1,10 +1,11 @@
 // The Memory View's panel: hands the page what the adapter tells, and does what only an editor can (go to a line, save a file).
-import { randomBytes } from 'node:crypto';
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { guarded, messageOf } from '../log';
 import type { MemoryViewAnswer } from '../protocol';
 import type { Sessions } from '../sessions';
 import { goTo } from '../watch/commands';
+import { escapeHtml, mediaOf, pageHtml } from './page';
 
 /** From the page. */
 export type FromMemoryPage =
@@ -31,7 +32,7 @@ export class MemoryView implements vscode.Disposable {
     private readonly sessions: Sessions,
   ) {
     this.disposables = [
-      vscode.commands.registerCommand('dvm.memory', () => guarded('memory view', () => this.open())),
+      vscode.commands.registerCommand('dvm.memory', () => guarded(l10n.t('memory view'), () => this.open())),
       sessions.onRunState((session) => {
         if (sessions.isStopped(session) && this.panel?.visible) this.stale();
       }),
@@ -41,14 +42,13 @@ export class MemoryView implements vscode.Disposable {
   private async open(): Promise<void> {
     await this.sessions.request('dvm/status'); // says what to do where there is no session
     if (this.panel) return this.panel.reveal();
-    const media = vscode.Uri.joinPath(this.extension, 'extension', 'dist');
-    this.panel = vscode.window.createWebviewPanel('dvm.memory', 'Memory View', vscode.ViewColumn.Active, {
+    this.panel = vscode.window.createWebviewPanel('dvm.memory', l10n.t('Memory View'), vscode.ViewColumn.Active, {
       enableScripts: true,
-      localResourceRoots: [media],
+      localResourceRoots: [mediaOf(this.extension)],
     });
     this.panel.onDidDispose(() => (this.panel = undefined));
     this.panel.webview.onDidReceiveMessage((message: FromMemoryPage) => this.answer(message));
-    this.panel.webview.html = page(this.panel.webview, media);
+    this.panel.webview.html = page(this.panel.webview, this.extension);
   }
 
   /** There is more to show. A hidden page is made anew when it is looked at again, and asks by itself. */
@@ -61,18 +61,18 @@ export class MemoryView implements vscode.Disposable {
       case 'view':
         return this.view(message);
       case 'goto':
-        return void (await guarded('go to the line', () => goTo(message.path, message.line)));
+        return void (await guarded(l10n.t('go to the line'), () => goTo(message.path, message.line)));
       case 'program':
         return void (await vscode.commands.executeCommand(
           'dvm.program.open',
           message.program,
-          `program ${message.program}`,
+          l10n.t`program ${message.program}`,
           'tensor',
         ));
       case 'save':
-        return void (await guarded(`save ${message.format}`, () => save(message.format, message.data)));
+        return void (await guarded(l10n.t`save ${message.format}`, () => save(message.format, message.data)));
       case 'export':
-        return void (await guarded(`export ${message.format}`, () => this.export(message.format)));
+        return void (await guarded(l10n.t`export ${message.format}`, () => this.export(message.format)));
     }
   }
 
@@ -104,7 +104,7 @@ function askWhere(format: keyof typeof SUFFIX): Thenable<vscode.Uri | undefined>
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
   const name = `memory.${SUFFIX[format]}`;
   return vscode.window.showSaveDialog({
-    title: `Save the memory timeline (${format})`,
+    title: l10n.t`Save the memory timeline (${format})`,
     ...(folder ? { defaultUri: vscode.Uri.joinPath(folder, name) } : {}),
   });
 }
@@ -114,33 +114,24 @@ async function save(format: 'png' | 'svg', data: string): Promise<void> {
   if (target) await vscode.workspace.fs.writeFile(target, Buffer.from(data, format === 'png' ? 'base64' : 'utf8'));
 }
 
-function page(webview: vscode.Webview, media: vscode.Uri): string {
-  const nonce = randomBytes(16).toString('base64');
-  const uri = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(media, name)).toString();
-  const policy = [
-    "default-src 'none'",
-    'img-src data:',
-    `style-src ${webview.cspSource} 'unsafe-inline'`,
-    `font-src ${webview.cspSource}`,
-    `script-src 'nonce-${nonce}'`,
-  ].join('; ');
-  return `<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Memory View</title>
-<meta http-equiv="Content-Security-Policy" content="${policy}">
-<link rel="stylesheet" href="${uri('memory.css')}"></head>
-<body><main>
+function page(webview: vscode.Webview, extension: vscode.Uri): string {
+  const button = (attribute: string, text: string): string =>
+    `<vscode-button ${attribute} secondary>${escapeHtml(text)}</vscode-button>`;
+  const body = `<main>
 <header id="facts" role="status" aria-live="polite"></header>
-<div id="tools" role="toolbar" aria-label="Memory view">
-<vscode-single-select id="step" aria-label="Step"></vscode-single-select>
-<vscode-single-select id="mode" aria-label="What lies on the vertical axis">
-<vscode-option value="time">by bytes alive</vscode-option><vscode-option value="address">by address</vscode-option></vscode-single-select>
-<vscode-single-select id="compare" aria-label="Step to compare with"></vscode-single-select>
-<vscode-button id="whole" secondary>Whole log</vscode-button><vscode-button id="peak" secondary>Go to peak</vscode-button>
-<vscode-button id="fresh" secondary>Refresh</vscode-button><span class="gap"></span>
-<vscode-button data-save="png" secondary>PNG</vscode-button><vscode-button data-save="svg" secondary>SVG</vscode-button>
-<vscode-button data-export="torch-snapshot" secondary>PyTorch</vscode-button>
-<vscode-button data-export="perfetto" secondary>Perfetto</vscode-button></div>
+<div id="tools" role="toolbar" aria-label="${escapeHtml(l10n.t('Memory view'))}">
+<vscode-single-select id="step" aria-label="${escapeHtml(l10n.t('Step'))}"></vscode-single-select>
+<vscode-single-select id="mode" aria-label="${escapeHtml(l10n.t('What lies on the vertical axis'))}">
+<vscode-option value="time">${escapeHtml(l10n.t('by bytes alive'))}</vscode-option>
+<vscode-option value="address">${escapeHtml(l10n.t('by address'))}</vscode-option></vscode-single-select>
+<vscode-single-select id="compare" aria-label="${escapeHtml(l10n.t('Step to compare with'))}"></vscode-single-select>
+${button('id="whole"', l10n.t('Whole log'))}${button('id="peak"', l10n.t('Go to peak'))}
+${button('id="fresh"', l10n.t('Refresh'))}<span class="gap"></span>
+${button('data-save="png"', 'PNG')}${button('data-save="svg"', 'SVG')}
+${button('data-export="torch-snapshot"', 'PyTorch')}${button('data-export="perfetto"', 'Perfetto')}</div>
 <div id="chart" role="img"></div>
-<section id="below"><section id="tables" aria-label="Buffers"><h2 id="which"></h2><div id="table"></div></section>
-<section id="selected" aria-live="polite" aria-label="Selected buffer"></section></section>
-</main><script nonce="${nonce}" src="${uri('memory.js')}"></script></body></html>`;
+<section id="below"><section id="tables" aria-label="${escapeHtml(l10n.t('Buffers'))}"><h2 id="which"></h2><div id="table"></div></section>
+<section id="selected" aria-live="polite" aria-label="${escapeHtml(l10n.t('Selected buffer'))}"></section></section>
+</main>`;
+  return pageHtml(webview, extension, { title: l10n.t('Memory View'), script: 'memory', sheet: true, body });
 }

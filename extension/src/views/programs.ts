@@ -1,4 +1,5 @@
 // Programs as read-only text: graph, tensor instructions or tile code, with the way back to the Python line (F12, Ctrl+click).
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { guarded } from '../log';
 import type { Level, ProgramInfo, ProgramText } from '../protocol';
@@ -7,9 +8,9 @@ import { count } from '../text';
 
 const SCHEME = 'dvm-program';
 const LEVELS: { level: Level; what: string }[] = [
-  { level: 'graph', what: 'ops as captured, and how they are fused' },
-  { level: 'tensor', what: 'bytecode instructions, one a tensor op' },
-  { level: 'tile', what: 'what one core runs for one tile' },
+  { level: 'graph', what: l10n.t('ops as captured, and how they are fused') },
+  { level: 'tensor', what: l10n.t('bytecode instructions, one a tensor op') },
+  { level: 'tile', what: l10n.t('what one core runs for one tile') },
 ];
 
 export class Programs
@@ -27,9 +28,9 @@ export class Programs
       vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
       vscode.languages.registerDefinitionProvider(selector, this),
       vscode.languages.registerCodeLensProvider(selector, this),
-      vscode.commands.registerCommand('dvm.programs', () => guarded('show programs', () => this.choose())),
+      vscode.commands.registerCommand('dvm.programs', () => guarded(l10n.t('show programs'), () => this.choose())),
       vscode.commands.registerCommand('dvm.program.open', (id: number, name: string, level: Level) =>
-        guarded(`show program ${name}`, () => this.open(id, name, level)),
+        guarded(l10n.t`show program ${name}`, () => this.open(id, name, level)),
       ),
     ];
   }
@@ -37,7 +38,9 @@ export class Programs
   async choose(): Promise<void> {
     const { programs } = await this.sessions.request<{ programs: ProgramInfo[] }>('dvm/programs');
     if (!programs.length) {
-      void vscode.window.showInformationMessage('No program was captured so far: run until a captured function was called.');
+      void vscode.window.showInformationMessage(
+        l10n.t('No program was captured so far: run until a captured function was called.'),
+      );
       return;
     }
     const items = programs.map((p) => ({
@@ -46,10 +49,10 @@ export class Programs
       detail: p.file ? `${vscode.workspace.asRelativePath(p.file)}:${p.line ?? 1}` : '',
       program: p,
     }));
-    const chosen = await vscode.window.showQuickPick(items, { title: 'Programs', matchOnDetail: true });
+    const chosen = await vscode.window.showQuickPick(items, { title: l10n.t('Programs'), matchOnDetail: true });
     if (!chosen) return;
     const levels = LEVELS.map(({ level, what }) => ({ label: level, description: what, level }));
-    const level = await vscode.window.showQuickPick(levels, { title: `${chosen.label}: level` });
+    const level = await vscode.window.showQuickPick(levels, { title: l10n.t`${chosen.label}: level` });
     if (level) await this.open(chosen.program.id, chosen.program.name, level.level);
   }
 
@@ -66,7 +69,7 @@ export class Programs
   }
 
   provideTextDocumentContent(uri: vscode.Uri): string {
-    return this.texts.get(uri.toString())?.text ?? 'This listing belongs to a session that has ended.';
+    return this.texts.get(uri.toString())?.text ?? l10n.t('This listing belongs to a session that has ended.');
   }
 
   provideDefinition(document: vscode.TextDocument, position: vscode.Position): vscode.Location | undefined {
@@ -93,10 +96,10 @@ export class Programs
 /** `3 areas · 41 instructions · 212 launches`. */
 export const programFacts = (p: ProgramInfo): string =>
   [
-    `${count(p.areas)} area${p.areas === 1 ? '' : 's'}`,
-    `${count(p.instructions)} instruction${p.instructions === 1 ? '' : 's'}`,
-    `${count(p.launches)} launch${p.launches === 1 ? '' : 'es'}`,
-    p.backward ? 'backward' : '',
+    p.areas === 1 ? l10n.t('1 area') : l10n.t`${count(p.areas)} areas`,
+    p.instructions === 1 ? l10n.t('1 instruction') : l10n.t`${count(p.instructions)} instructions`,
+    p.launches === 1 ? l10n.t('1 launch') : l10n.t`${count(p.launches)} launches`,
+    p.backward ? l10n.t('backward') : '',
   ]
     .filter(Boolean)
     .join(' · ');
@@ -154,12 +157,13 @@ export class ProgramLenses implements vscode.CodeLensProvider, vscode.Disposable
     const main = [named.find((p) => !p.backward), named.find((p) => p.backward)].filter((p) => p !== undefined);
     const commands: vscode.Command[] = main.map((p) => ({
       title: `${p.backward ? '⟲ ' : ''}${programFacts(p)}`,
-      tooltip: `Program ${p.id}: open its listing`,
+      tooltip: l10n.t`Program ${p.id}: open its listing`,
       command: 'dvm.program.open',
       arguments: [p.id, p.name, 'graph'],
     }));
     const rest = named.length - main.length;
-    if (rest > 0) commands.push({ title: `${rest} more program${rest === 1 ? '' : 's'}`, command: 'dvm.programs' });
+    if (rest > 0)
+      commands.push({ title: rest === 1 ? l10n.t('1 more program') : l10n.t`${rest} more programs`, command: 'dvm.programs' });
     return commands;
   }
 

@@ -1,5 +1,5 @@
 // One tensor in a page of its own: heat map of two axes, statistics, histogram, and its history if it is watched.
-import { randomBytes } from 'node:crypto';
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { messageOf } from '../log';
 import type { Stats, Tensor } from '../protocol';
@@ -7,6 +7,7 @@ import type { Sessions } from '../sessions';
 import type { VariableContext } from '../watch/commands';
 import type { WatchModel } from '../watch/model';
 import type { WatchNode } from '../watch/tree';
+import { escapeHtml, mediaOf, pageHtml } from './page';
 
 /** What a page shows: an expression at the stop, or a watch, which is also shown while the program runs. */
 interface Target {
@@ -80,10 +81,9 @@ export class TensorViews implements vscode.Disposable {
       void this.draw(shown);
       return;
     }
-    const media = vscode.Uri.joinPath(this.extension, 'extension', 'dist');
-    const panel = vscode.window.createWebviewPanel('dvm.tensor', `Tensor ${target.name}`, vscode.ViewColumn.Beside, {
+    const panel = vscode.window.createWebviewPanel('dvm.tensor', l10n.t`Tensor ${target.name}`, vscode.ViewColumn.Beside, {
       enableScripts: true,
-      localResourceRoots: [media],
+      localResourceRoots: [mediaOf(this.extension)],
     });
     const page = { panel, target };
     this.pages.set(target.name, page);
@@ -96,18 +96,18 @@ export class TensorViews implements vscode.Disposable {
     panel.webview.onDidReceiveMessage((message: SliceMessage | { ready: true }) =>
       this.draw(page, 'slice' in message ? message.slice : undefined),
     );
-    panel.webview.html = html(panel.webview, vscode.Uri.joinPath(media, 'tensor.js'), target.name);
+    panel.webview.html = html(panel.webview, this.extension, target.name);
   }
 
   /** Asks for the tensor at the stop, or the newest snapshot of a running watch, and shows it. */
   private async draw(page: Page, slice?: string): Promise<void> {
     const { target } = page;
     const session = this.sessions.current();
-    if (!session) return this.post(page, { reason: 'The session has ended.' });
+    if (!session) return this.post(page, { reason: l10n.t('The session has ended.') });
     const watchId = target.watch === undefined ? undefined : this.model.watchId(target.watch, session);
     const stopped = this.sessions.isStopped(session);
     if (!stopped && watchId === undefined)
-      return this.post(page, { reason: 'The program is running: values are shown at a stop.' });
+      return this.post(page, { reason: l10n.t('The program is running: values are shown at a stop.') });
     const { expression, memoryReference } = target;
     const args = {
       ...(stopped ? { expression, memoryReference } : { watchId }),
@@ -140,12 +140,17 @@ export class TensorViews implements vscode.Disposable {
   }
 }
 
-function html(webview: vscode.Webview, script: vscode.Uri, name: string): string {
-  const nonce = randomBytes(16).toString('base64');
-  const title = name.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
-  return `<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Tensor ${title}</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-${nonce}'">
-<style>
+function html(webview: vscode.Webview, extension: vscode.Uri, name: string): string {
+  const body = `<h1 id="head">${escapeHtml(name)}</h1><p id="note" role="status"></p><main>
+<section><div id="axes"></div><canvas id="map" width="320" height="320" tabindex="0" role="img" aria-label="${escapeHtml(l10n.t('Heat map; arrow keys read cells'))}"></canvas>
+<p id="scale"></p><p id="cell" aria-live="polite"></p></section>
+<section><table id="stats"></table><h2>${l10n.t('Histogram')}</h2><canvas id="bars" width="280" height="90" role="img" aria-label="${escapeHtml(l10n.t('Histogram'))}"></canvas>
+<div id="past"><h2 id="pastTitle">${l10n.t('History')}</h2><canvas id="line" width="280" height="90" role="img" aria-label="${escapeHtml(l10n.t('History'))}"></canvas></div></section>
+</main>`;
+  return pageHtml(webview, extension, { title: l10n.t`Tensor ${name}`, script: 'tensor', style: STYLE, body });
+}
+
+const STYLE = `
 body { font: var(--vscode-font-size) var(--vscode-font-family); color: var(--vscode-foreground); padding: 8px 16px; }
 main { display: flex; flex-wrap: wrap; gap: 28px; align-items: flex-start; }
 h1 { font-size: 1.2em; font-weight: 600; margin: 4px 0; } h2 { font-size: 1em; font-weight: 600; margin: 14px 0 4px; }
@@ -159,10 +164,4 @@ select { color: var(--vscode-dropdown-foreground); background: var(--vscode-drop
 input[type=range] { vertical-align: middle; accent-color: var(--vscode-button-background); }
 #note, #cell, #scale { color: var(--vscode-descriptionForeground); min-height: 1.4em; margin: 4px 0; font-variant-numeric: tabular-nums; }
 .bad { color: var(--vscode-dvm-notFinite); font-weight: 600; }
-</style></head><body><h1 id="head">${title}</h1><p id="note" role="status"></p><main>
-<section><div id="axes"></div><canvas id="map" width="320" height="320" tabindex="0" role="img" aria-label="Heat map; arrow keys read cells"></canvas>
-<p id="scale"></p><p id="cell" aria-live="polite"></p></section>
-<section><table id="stats"></table><h2>Histogram</h2><canvas id="bars" width="280" height="90" role="img" aria-label="Histogram"></canvas>
-<div id="past"><h2 id="pastTitle">History</h2><canvas id="line" width="280" height="90" role="img" aria-label="History"></canvas></div></section>
-</main><script nonce="${nonce}" src="${webview.asWebviewUri(script)}"></script></body></html>`;
-}
+`;

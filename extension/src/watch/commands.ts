@@ -1,4 +1,5 @@
 // Adding, removing and tuning tensor watches, from the view, the editor and the Variables view.
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { expressionAt } from '../editor/names';
 import { assignmentAbove, statementBelow } from '../editor/scope';
@@ -17,7 +18,7 @@ export function registerWatchCommands(model: WatchModel, sessions: Sessions, vie
   const command = (id: string, run: (...args: never[]) => unknown): vscode.Disposable =>
     vscode.commands.registerCommand(id, (...args: unknown[]) => run(...(args as never[])));
   const add = (expression: string, place: Place | undefined): Thenable<unknown> =>
-    guarded(`watch ${expression}`, async () => {
+    guarded(l10n.t`watch ${expression}`, async () => {
       await model.add({ expression, ...place });
       if (sessions.current()) await vscode.commands.executeCommand('dvm.watch.focus', { preserveFocus: true });
     });
@@ -31,18 +32,18 @@ export function registerWatchCommands(model: WatchModel, sessions: Sessions, vie
   return [
     command('dvm.watch.add', async () => {
       const expression = await vscode.window.showInputBox({
-        title: 'Watch a tensor',
-        prompt: 'Name of a variable, or grad(name) for its gradient',
+        title: l10n.t('Watch a tensor'),
+        prompt: l10n.t('Name of a variable, or grad(name) for its gradient'),
         placeHolder: 'h',
         value: editorExpression() ?? '',
-        validateInput: (text) => (text.trim() ? undefined : 'Type the name of a tensor.'),
+        validateInput: (text) => (text.trim() ? undefined : l10n.t('Type the name of a tensor.')),
       });
       if (expression) await add(expression.trim(), editorPlace(expression.trim()));
     }),
     command('dvm.watch.addSelection', async () => {
       const expression = editorExpression();
       if (expression) await add(expression, editorPlace(expression));
-      else void vscode.window.showInformationMessage('Put the cursor on a tensor’s name, or select an expression.');
+      else void vscode.window.showInformationMessage(l10n.t('Put the cursor on a tensor’s name, or select an expression.'));
     }),
     command('dvm.watch.addVariable', async (context: VariableContext) => {
       const name = context.variable?.evaluateName ?? context.variable?.name;
@@ -50,7 +51,7 @@ export function registerWatchCommands(model: WatchModel, sessions: Sessions, vie
     }),
     command('dvm.watch.addAt', (path: string, line: number, name: string) => add(name, { path, line })),
     command('dvm.breakOnNotFinite', (path: string, line: number, name: string) =>
-      guarded(`stop when ${name} is not finite`, () => breakOnNotFinite(path, line, name)),
+      guarded(l10n.t`stop when ${name} is not finite`, () => breakOnNotFinite(path, line, name)),
     ),
     command('dvm.watch.remove', (node?: WatchNode) => model.remove(chosen(node))),
     command('dvm.watch.removeAll', () => model.remove(model.all().map((d) => d.key))),
@@ -87,7 +88,7 @@ interface Place {
 async function breakOnNotFinite(path: string, line: number, name: string): Promise<void> {
   const document = await vscode.workspace.openTextDocument(path);
   const next = statementBelow((at) => (at < document.lineCount ? document.lineAt(at).text : undefined), line - 1);
-  if (next === undefined) throw new Error(`no statement of the function follows line ${line}, so there is nowhere to stop`);
+  if (next === undefined) throw new Error(l10n.t`no statement of the function follows line ${line}, so there is nowhere to stop`);
   const at = new vscode.Location(document.uri, new vscode.Position(next, 0));
   vscode.debug.addBreakpoints([new vscode.SourceBreakpoint(at, true, `not isfinite(${name}).all()`)]);
   await goTo(path, next + 1);
@@ -142,18 +143,22 @@ const RATES = [1, 10, 100, 1000];
 
 async function askRate(now: number | undefined): Promise<number | undefined> {
   const items = RATES.map((n) => ({
-    label: n === 1 ? 'every launch' : `every ${n} launches`,
-    description: n === now ? 'now' : '',
+    label: n === 1 ? l10n.t('every launch') : l10n.t`every ${n} launches`,
+    description: n === now ? l10n.t('now') : '',
     everyN: n,
   }));
-  const other = { label: 'other...', description: RATES.includes(now ?? 1) ? '' : `now every ${now}`, everyN: 0 };
-  const chosen = await vscode.window.showQuickPick([...items, other], { title: 'How often to take statistics' });
+  const other = {
+    label: l10n.t('other...'),
+    description: RATES.includes(now ?? 1) ? '' : l10n.t`now every ${now ?? 1}`,
+    everyN: 0,
+  };
+  const chosen = await vscode.window.showQuickPick([...items, other], { title: l10n.t('How often to take statistics') });
   if (!chosen) return undefined;
   if (chosen.everyN) return chosen.everyN;
   const text = await vscode.window.showInputBox({
-    title: 'Take statistics every so many launches',
+    title: l10n.t('Take statistics every so many launches'),
     value: String(now ?? 1),
-    validateInput: (t) => (/^[1-9]\d{0,8}$/.test(t.trim()) ? undefined : `"${t}" is not a whole number from 1 on.`),
+    validateInput: (t) => (/^[1-9]\d{0,8}$/.test(t.trim()) ? undefined : l10n.t`"${t}" is not a whole number from 1 on.`),
   });
   return text === undefined ? undefined : Number(text);
 }

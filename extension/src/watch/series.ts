@@ -1,4 +1,5 @@
 // One watched tensor: what is watched, and the samples that came in. No editor API here.
+import * as l10n from '@vscode/l10n';
 import { measure, notFinite, sparkline, statText, typeText } from '../text';
 import { placeholderReason, type Snapshot, type Stats } from '../protocol';
 
@@ -62,11 +63,11 @@ export class Series {
  * side bar is narrow, and what does not fit is cut off at the end.
  */
 export function rowText(series: Series | undefined): string {
-  if (!series || series.health() === 'waiting') return series?.message || 'waiting for its line to run';
+  if (!series || series.health() === 'waiting') return series?.message || l10n.t('waiting for its line to run');
   if (series.error) return series.error;
   const { last } = series;
   if (!last) return '';
-  const step = `step ${last.step.toLocaleString('en-US')}`;
+  const step = l10n.t`step ${last.step.toLocaleString('en-US')}`;
   const type = typeText(last.dtype, last.shape);
   const reason = placeholderReason(last);
   if (reason) return [reason, type, step].join('  ');
@@ -78,11 +79,11 @@ export function rowText(series: Series | undefined): string {
 export function spokenText(definition: Definition, series: Series | undefined): string {
   const health = series?.health() ?? 'waiting';
   const words: Record<Health, string> = {
-    waiting: 'no sample yet',
-    finite: 'finite',
-    notFinite: 'not finite',
-    placeholder: 'values missing',
-    failed: 'cannot be watched',
+    waiting: l10n.t('no sample yet'),
+    finite: l10n.t('finite'),
+    notFinite: l10n.t('not finite'),
+    placeholder: l10n.t('values missing'),
+    failed: l10n.t('cannot be watched'),
   };
   return `${definition.expression}, ${words[health]}, ${rowText(series).replace(/[▁▂▃▄▅▆▇█×]/g, '')}`;
 }

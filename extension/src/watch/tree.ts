@@ -1,5 +1,6 @@
 // The Tensor Watch view: one row a tensor, its facts below it.
 import path from 'node:path';
+import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { placeholderReason } from '../protocol';
 import { count, full, num, sparkline, typeText } from '../text';
@@ -98,13 +99,13 @@ function factsOf(definition: Definition, series: Series | undefined): FactNode[]
     facts.push({ kind: 'fact', key: definition.key, name, value, exact, bad });
   };
   const last = series?.last;
-  if (last) add('type', typeText(last.dtype, last.shape), `${last.dtype} [${last.shape.join(', ')}]`);
-  if (last && placeholderReason(last)) add('values', placeholderReason(last), placeholderReason(last), true);
+  if (last) add(l10n.t('type'), typeText(last.dtype, last.shape), `${last.dtype} [${last.shape.join(', ')}]`);
+  if (last && placeholderReason(last)) add(l10n.t('values'), placeholderReason(last), placeholderReason(last), true);
   const stats = series?.lastStats;
   if (stats) {
     for (const name of ['min', 'max', 'mean', 'std'] as const) add(name, exactish(stats[name]), full(stats[name]));
-    const share = (n: number | undefined): string => (stats.count ? `${count(n ?? 0)} of ${count(stats.count)}` : '0');
-    add('zeros', share(stats.zero));
+    const share = (n: number | undefined): string => (stats.count ? l10n.t`${count(n ?? 0)} of ${count(stats.count)}` : '0');
+    add(l10n.t('zeros'), share(stats.zero));
     for (const [name, n] of [
       ['NaN', stats.nan],
       ['+Inf', stats.pos_inf],
@@ -113,11 +114,11 @@ function factsOf(definition: Definition, series: Series | undefined): FactNode[]
       add(name, share(n), share(n), (n ?? 0) > 0);
   }
   if (series && series.history().length > 1)
-    add('history', sparkline(series.history(), 40), series.history().slice(-40).map(full).join('\n'));
-  if (series?.firstBadStep !== undefined) add('first not finite', `step ${count(series.firstBadStep)}`);
+    add(l10n.t('history'), sparkline(series.history(), 40), series.history().slice(-40).map(full).join('\n'));
+  if (series?.firstBadStep !== undefined) add(l10n.t('first not finite'), l10n.t`step ${count(series.firstBadStep)}`);
   if (definition.path)
-    add('made at', `${path.basename(definition.path)}:${definition.line}`, `${definition.path}:${definition.line}`);
-  add('sampled', definition.everyN === 1 ? 'every launch' : `every ${count(definition.everyN)} launches`);
+    add(l10n.t('made at'), `${path.basename(definition.path)}:${definition.line}`, `${definition.path}:${definition.line}`);
+  add(l10n.t('sampled'), definition.everyN === 1 ? l10n.t('every launch') : l10n.t`every ${count(definition.everyN)} launches`);
   return facts;
 }
 
@@ -129,7 +130,7 @@ function tooltipOf(definition: Definition, series: Series | undefined): vscode.M
   const text = new vscode.MarkdownString();
   text.appendMarkdown(`**${escape(definition.expression)}**\n\n`);
   const last = series?.last;
-  if (last) text.appendText(`${last.dtype} [${last.shape.join(', ')}], step ${count(last.step)}`).appendMarkdown('\n\n');
+  if (last) text.appendText(l10n.t`${last.dtype} [${last.shape.join(', ')}], step ${count(last.step)}`).appendMarkdown('\n\n');
   if (last && placeholderReason(last)) text.appendText(placeholderReason(last)).appendMarkdown('\n\n');
   const stats = series?.lastStats;
   if (stats) {
@@ -137,7 +138,7 @@ function tooltipOf(definition: Definition, series: Series | undefined): vscode.M
     text.appendMarkdown(`| | |\n|:--|--:|\n${rows.join('\n')}\n\n`);
   }
   if (series?.error || series?.message) text.appendText(series.error ?? series.message ?? '').appendMarkdown('\n\n');
-  if (series?.placeholders) text.appendText(`${series.placeholders} of ${series.samples} samples without values`);
+  if (series?.placeholders) text.appendText(l10n.t`${series.placeholders} of ${series.samples} samples without values`);
   return text;
 }
 

@@ -7,7 +7,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Workbench } from './workbench.mjs';
-import { sleep, until } from './until.mjs';
+import { PATIENCE, sleep, until } from './until.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const CHROMIUM =
@@ -126,6 +126,7 @@ async function launch({ dir, headless = true, width = 1440, height = 900, execut
     ],
   });
   const page = context.pages()[0] ?? (await context.newPage());
+  page.setDefaultTimeout(PATIENCE);
   return new Workbench(page, context, () => removeTemp(profile));
 }
 

@@ -1,9 +1,12 @@
 // Waiting for something to become true, with the reason in the error when it does not.
 
+/** How long anything is waited for, in ms. A wait ends as soon as it can: the limit only has to be longer than a busy machine takes. */
+export const PATIENCE = 60_000;
+
 export const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 
 /** Calls fn until it gives something truthy; throws after timeout (ms). */
-export async function until(what, fn, timeout = 15000, every = 100) {
+export async function until(what, fn, timeout = PATIENCE, every = 100) {
   const end = Date.now() + timeout;
   let err;
   for (;;) {

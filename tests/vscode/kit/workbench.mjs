@@ -1,7 +1,7 @@
 // What a person does in the workbench, and what they see, as calls: palette, editors, gutter, debug views, webviews.
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { sleep, until } from './until.mjs';
+import { PATIENCE, sleep, until } from './until.mjs';
 
 export class Workbench {
   constructor(page, context, cleanUp) {
@@ -88,7 +88,7 @@ export class Workbench {
   async gotoLine(line, column = 1) {
     await this.#palette('Control+G', `:${line}:${column}`);
     await this.page.keyboard.press('Enter');
-    await until('the cursor there', async () => (await this.statusBar()).includes(`Ln ${line}, Col ${column}`), 5000);
+    await until('the cursor there', async () => (await this.statusBar()).includes(`Ln ${line}, Col ${column}`), PATIENCE);
   }
 
   /** The text editor showing the file of that base name. */
@@ -141,7 +141,7 @@ export class Workbench {
     await until(
       `breakpoint at ${name}:${line} to ${had ? 'go' : 'appear'}`,
       async () => (await this.breakpointLines(name)).includes(line) !== had,
-      5000,
+      PATIENCE,
     );
   }
 
@@ -200,13 +200,13 @@ export class Workbench {
   }
 
   /** Waits until the debugger is stopped, at `line` of `file` if given. */
-  async waitStopped({ file, line, timeout = 15000 } = {}) {
+  async waitStopped({ file, line, timeout = PATIENCE } = {}) {
     // 'Continue' is only shown (else 'Pause') while stopped; floating or docked.
     await this.page.locator('.codicon-debug-continue:visible').first().waitFor({ timeout });
     if (file && line) await until(`stop at ${file}:${line}`, async () => (await this.stoppedLine(file)) === line, timeout);
   }
 
-  async waitEnded(timeout = 15000) {
+  async waitEnded(timeout = PATIENCE) {
     await until(
       'the session to end',
       async () => !(await this.page.locator('.codicon-debug-stop:visible, .codicon-debug-disconnect:visible').count()),
@@ -254,7 +254,7 @@ export class Workbench {
   /** Opens a collapsed row of the Variables view (scope or variable). */
   async expandVariable(name) {
     const row = this.variableRow(name);
-    await row.waitFor({ timeout: 5000 });
+    await row.waitFor({ timeout: PATIENCE });
     if ((await row.getAttribute('aria-expanded')) === 'false') await row.locator('.monaco-tl-twistie').click();
   }
 
@@ -279,10 +279,10 @@ export class Workbench {
 
   /** Context-menu command on a row of the Variables view. */
   async variableMenu(name, item) {
-    await this.variableRow(name).click({ button: 'right', timeout: 5000 });
+    await this.variableRow(name).click({ button: 'right', timeout: PATIENCE });
     // A menu ignores mouse-up for a moment after it opens: click until it goes.
     const label = this.page.locator(`.monaco-menu .action-label:text-is("${item}")`);
-    await label.waitFor({ timeout: 5000 });
+    await label.waitFor({ timeout: PATIENCE });
     await until(
       `menu item "${item}" to run`,
       async () => {
@@ -290,7 +290,7 @@ export class Workbench {
         if (await label.count()) await label.click({ timeout: 1000 }).catch(() => {});
         return !(await label.count());
       },
-      5000,
+      PATIENCE,
     );
   }
 
@@ -328,7 +328,7 @@ export class Workbench {
   // --- webviews ----------------------------------------------------------------
 
   /** The frame holding a webview's own document, found by its <title>. */
-  async webview(title, timeout = 15000) {
+  async webview(title, timeout = PATIENCE) {
     return until(
       `webview "${title}"`,
       async () => {
