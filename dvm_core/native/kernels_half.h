@@ -5,20 +5,9 @@
 #pragma once
 #include "kernels_cast.h"
 #include "kernels_elementwise.h"
-
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
+#include "kernels_part.h"
 
 namespace dvm::DVM_LEVEL {
-
-// One machine vector of floats, and what belongs to as many elements.
-inline constexpr int kHalves = kVectorBytes / 4;
-typedef float Floats __attribute__((vector_size(kVectorBytes)));
-typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
-typedef int32_t Mask __attribute__((vector_size(kVectorBytes)));
-typedef uint16_t Shorts __attribute__((vector_size(kVectorBytes / 2)));
-typedef uint8_t Bytes __attribute__((vector_size(kVectorBytes / 4)));
 
 // The compiler has no short form for these two.
 DVM_INLINE Words words_of(Shorts a) {
@@ -67,28 +56,6 @@ struct HalfVector<Half> {
   static DVM_INLINE Shorts narrow(Floats a) { return shorts_of(float_to_half<Words>(a)); }
 #endif
 };
-
-// The first n elements of a vector, 0 < n <= kHalves; the others are 0 and are not written.
-template <class V, class T>
-DVM_INLINE V load_some(const T* from, int64_t n) {
-  V v{};
-  if (n == kHalves) memcpy(&v, from, sizeof(V));
-#if defined(__AVX512BW__)
-  else v = V(_mm256_maskz_loadu_epi16(__mmask16((1u << n) - 1), from));
-#else
-  else memcpy(&v, from, size_t(n) * sizeof(T));
-#endif
-  return v;
-}
-template <class V, class T>
-DVM_INLINE void store_some(T* to, V v, int64_t n) {
-  if (n == kHalves) return void(memcpy(to, &v, sizeof(V)));
-#if defined(__AVX512BW__)
-  if constexpr (sizeof(T) == 2) return _mm256_mask_storeu_epi16(to, __mmask16((1u << n) - 1), __m256i(v));
-  else if constexpr (sizeof(T) == 1) return _mm_mask_storeu_epi8(to, __mmask16((1u << n) - 1), __m128i(v));
-#endif
-  memcpy(to, &v, size_t(n) * sizeof(T));
-}
 
 // ---- vector by vector -----------------------------------------------------------------------------------------------------------------
 
@@ -184,7 +151,7 @@ void widen(void* dst, const void* a, int64_t n) {
   }
   if (i < n) {
     const Floats v = HalfVector<H>::widen(load_some<Shorts>(x + i, n - i));
-    memcpy(d + i, &v, size_t(n - i) * sizeof(float));
+    store_some_floats(d + i, v, n - i);
   }
 }
 
@@ -192,9 +159,9 @@ template <class H>
 void narrow(void* dst, const void* a, int64_t n) {
   auto* x = static_cast<const float*>(a);
   half_vectors<H, H>(dst, n, [&](int64_t i, int64_t some) {
-    Floats v{};
-    if (some == kHalves) memcpy(&v, x + i, sizeof(v));
-    else memcpy(&v, x + i, size_t(some) * sizeof(float));
+    if (some < kHalves) return load_some_floats(x + i, some);
+    Floats v;
+    memcpy(&v, x + i, sizeof(v));
     return v;
   });
 }

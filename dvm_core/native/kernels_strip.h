@@ -48,31 +48,13 @@ DVM_INLINE Floats strip_one(const void* from) {  // x - 0 is x
 // The first n elements of a vector, 0 < n <= kHalves, the others 0; and back.
 template <class T>
 DVM_INLINE Floats strip_load_some(const void* from, int64_t i, int64_t n) {
-  if constexpr (sizeof(T) == 4) {
-    const auto* x = static_cast<const float*>(from) + i;
-#if defined(__AVX512F__)
-    return Floats(_mm512_maskz_loadu_ps(__mmask16((1u << n) - 1), x));
-#else
-    Floats v{};
-    memcpy(&v, x, size_t(n) * sizeof(float));
-    return v;
-#endif
-  } else {
-    return HalfVector<T>::widen(load_some<Shorts>(static_cast<const T*>(from) + i, n));
-  }
+  if constexpr (sizeof(T) == 4) return load_some_floats(static_cast<const float*>(from) + i, n);
+  else return HalfVector<T>::widen(load_some<Shorts>(static_cast<const T*>(from) + i, n));
 }
 template <class T>
 DVM_INLINE void strip_store_some(void* to, int64_t i, Floats v, int64_t n) {
-  if constexpr (sizeof(T) == 4) {
-    auto* x = static_cast<float*>(to) + i;
-#if defined(__AVX512F__)
-    _mm512_mask_storeu_ps(x, __mmask16((1u << n) - 1), __m512(v));
-#else
-    memcpy(x, &v, size_t(n) * sizeof(float));
-#endif
-  } else {
-    store_some(static_cast<T*>(to) + i, strip_short(v), n);
-  }
+  if constexpr (sizeof(T) == 4) store_some_floats(static_cast<float*>(to) + i, v, n);
+  else store_some(static_cast<T*>(to) + i, strip_short(v), n);
 }
 
 // Of two NaNs the processor keeps the first operand's, and the compiler may exchange what it adds or multiplies. Here the order is fixed, to
@@ -111,12 +93,29 @@ DVM_INLINE Floats strip_exp(Floats a) {
   const __m512 y = _mm512_scalef_ps(p, n);
   return Floats(_mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(__m512(a), __m512(a), _CMP_UNORD_Q), __m512(a)));
 }
+#elif defined(__AVX2__)
+// The same with half of the power of two added to the exponent, which is exact: the only product is the one that rounds.
+DVM_INLINE Floats strip_exp(Floats a) {
+  const __m256 x = _mm256_min_ps(_mm256_set1_ps(89.0f), _mm256_max_ps(_mm256_set1_ps(-105.0f), __m256(a)));
+  const __m256 shift = _mm256_set1_ps(0x1.8p23f);
+  const __m256 t = _mm256_fmadd_ps(x, _mm256_set1_ps(0x1.715476p0f), shift), n = _mm256_sub_ps(t, shift);
+  const __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(kLn2Low), _mm256_fnmadd_ps(n, _mm256_set1_ps(kLn2High), x));
+  __m256 p = _mm256_set1_ps(Exp::kPolynomial[4]);
+  DVM_UNROLL
+  for (int k = 3; k >= 0; --k) p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(Exp::kPolynomial[k]));
+  p = _mm256_add_ps(_mm256_set1_ps(1.0f), _mm256_fmadd_ps(_mm256_mul_ps(r, r), p, r));
+  // The bits of `shift` leave nothing behind where they are moved to the exponent's.
+  const __m256i whole = _mm256_slli_epi32(_mm256_castps_si256(t), 23), half = _mm256_slli_epi32(_mm256_srai_epi32(_mm256_castps_si256(t), 1), 23);
+  const __m256i other = _mm256_add_epi32(_mm256_sub_epi32(whole, half), _mm256_set1_epi32(127 << 23));
+  const __m256 y = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), half)), _mm256_castsi256_ps(other));
+  return Floats(_mm256_blendv_ps(y, __m256(a), _mm256_cmp_ps(__m256(a), __m256(a), _CMP_UNORD_Q)));
+}
 #endif
 
 // N vectors, each of their elements the function of what it was.
 template <class F, int N>
 DVM_INLINE void strip_each(Floats* v) {
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
   if constexpr (__is_same(F, Exp)) {
     DVM_UNROLL
     for (int k = 0; k < N; ++k) v[k] = strip_exp(v[k]);
@@ -124,7 +123,7 @@ DVM_INLINE void strip_each(Floats* v) {
   } else if constexpr (__is_same(F, Sigmoid)) {
     DVM_UNROLL
     for (int k = 0; k < N; ++k) {
-      const Floats e = strip_exp(Floats(_mm512_or_ps(__m512(v[k]), _mm512_set1_ps(-0.0f))));
+      const Floats e = strip_exp(Floats(bits_as<Words>(v[k]) | 0x80000000u));
       v[k] = (v[k] < 0.0f ? e : Floats{} + 1.0f) / (1.0f + e);
     }
     return;
