@@ -166,3 +166,5 @@ else:
 
 if os.environ.get("DVM_AGENT"):
     importlib.import_module(".agent", __name__).start()
+else:
+    importlib.import_module(".door", __name__).open_soon()

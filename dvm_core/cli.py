@@ -15,6 +15,7 @@ from typing import Any
 from . import __version__, devices, scripts
 from .errors import ArgumentError, Error
 
+_RELOAD = 120.0  # seconds for a running program to take files
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code: 0 done, 1 something is wrong, 2 the command line itself is."""
@@ -93,6 +94,11 @@ def _parser() -> argparse.ArgumentParser:
 
     debug = commands.add_parser("debug", help="debug a script in the terminal: dvm debug SCRIPT [ARGS]", add_help=False)
     debug.set_defaults(command=_module, module="dvm_adapter.terminal", what="the terminal debugger")
+
+    reload = commands.add_parser("reload", help="bring saved files into a running program: dvm reload PID [FILE]")
+    reload.add_argument("pid", type=int, help="its process id")
+    reload.add_argument("file", nargs="*", metavar="FILE", help="what was saved (default: all files of the program that were)")
+    reload.set_defaults(command=_reload)
 
     lsp = commands.add_parser("lsp", help="start the language server", add_help=False)
     lsp.set_defaults(command=_module, module="dvm_adapter.lsp", what="the language server")
@@ -259,6 +265,28 @@ def _programs_of(target: Any, name: str) -> list[Any]:
         target.das()  # makes the code of a kernel whose shapes are all known
     wanted = {name, getattr(target, "__qualname__", name)}
     return [program for program in programs() if program.name in wanted]
+
+
+def _reload(arguments: argparse.Namespace) -> int:
+    import dvm_wire
+    from dvm_wire.doors import NoDoor, knock
+
+    refused = False
+    for file in arguments.file or [None]:
+        if file is not None and not os.path.isfile(file):
+            raise ArgumentError(f"there is no file {file!r}")
+        try:
+            told = knock(arguments.pid, {"cmd": "reload", "path": file and os.path.abspath(file)}, timeout=_RELOAD)
+        except (NoDoor, dvm_wire.WireError) as error:
+            raise ArgumentError(f"process {arguments.pid} {error}") from None
+        if not told.get("ok"):
+            raise ArgumentError(str(told.get("error")))
+        for report in told["reports"]:
+            print(dvm_wire.outcome(report))
+            refused |= report["outcome"] == "refused"
+        if not told["reports"]:
+            print("no file of the program was saved since")
+    return 1 if refused else 0
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -173,6 +173,7 @@ class AgentServer:
         self._log = log
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.StreamWriter] = set()
+        self._accepting: set[asyncio.Task[Any]] = set()
         self._agents: dict[int, _Connection] = {}
         self._wanted: dict[int, asyncio.Future[_Connection]] = {}  # processes a child's adapter waits for
 
@@ -182,6 +183,9 @@ class AgentServer:
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)
+        if (task := asyncio.current_task()) is not None:
+            self._accepting.add(task)
+            task.add_done_callback(self._accepting.discard)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             hello = await asyncio.wait_for(read_frame(reader, HELLO_LIMIT), HELLO_TIMEOUT)
@@ -274,6 +278,8 @@ class AgentServer:
             self._server.close()
         for writer in list(self._connections):
             writer.close()
+        if self._accepting:  # each ends with its stream; one that the loop's end cancels would be told of as a fault
+            await asyncio.wait(self._accepting, timeout=1)
 
 
 async def connect_relay(address: str, token: str, pid: int, log: Log) -> AgentPeer:

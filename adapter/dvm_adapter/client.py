@@ -159,12 +159,13 @@ class Client:
         self.run(launched)
 
     def prepare(self, client_args: Message | None = None, **arguments: Any) -> queue.Queue[Message]:
-        """initialize and launch, until breakpoints are accepted; the launch will be answered in the queue returned, after `run`."""
+        """initialize and launch (or the `request` named), until breakpoints are accepted; it will be answered in the queue returned, after
+        `run`."""
         self.capabilities = self.request("initialize", **{
             "clientID": "dvm", "adapterID": "dvm", "pathFormat": "path", "linesStartAt1": True, "columnsStartAt1": True,
             "supportsVariableType": True, "supportsVariablePaging": True, "supportsStartDebuggingRequest": True,
             "supportsInvalidatedEvent": True, "supportsMemoryReferences": True, "supportsProgressReporting": True, **(client_args or {})})
-        launched = self.begin("launch", **{"console": "internalConsole", **arguments})
+        launched = self.begin(str(arguments.get("request", "launch")), **{"console": "internalConsole", **arguments})
         end = time.monotonic() + 60
         while True:  # `initialized`, unless the launch fails first
             try:

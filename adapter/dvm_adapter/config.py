@@ -65,6 +65,7 @@ class Config:
     arguments: dict[str, Any] = field(default_factory=dict)  # as the client gave them
     connect: tuple[str, int] | None = None  # a debugpy that already listens
     child: int | None = None  # process id of a child session's process
+    process: int | None = None  # a running program that waits for no debugger
     relay: dict[str, Any] | None = None  # address and token of the first session's wire server
 
     @classmethod
@@ -73,14 +74,27 @@ class Config:
         config = cls(launched=command == "launch", settings=read_settings(arguments.get("dvm")), arguments=arguments)
         config.no_debug = bool(arguments.get("noDebug"))
         if command == "attach":
+            if "device" not in (arguments.get("dvm") or {}):
+                config.settings["device"] = ""  # a program that runs stays where it is
             config.connect = _address(arguments.get("connect"), arguments.get("host"), arguments.get("port"))
             child = arguments.get("subProcessId")
             config.child = child if isinstance(child, int) else None
             relay = arguments.get("dvmRelay")
             config.relay = relay if isinstance(relay, dict) else None
+            config.process = _process(arguments.get("processId"))
             if config.connect is None and not any(arguments.get(name) for name in ("processId", "listen")):
                 raise RequestError('attach needs "connect": {"host": ..., "port": ...}, or "processId", or "listen"', show=True)
         return config
+
+
+def _process(given: Any) -> int | None:
+    if given is None or given == "":
+        return None
+    number = int(given) if isinstance(given, str) and given.strip().isdecimal() else given
+    if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+        return number
+    why = "only VS Code shows that list" if isinstance(given, str) and given.startswith("${command:") else "it must be a process's number"
+    raise RequestError(f'"processId" is {given!r}: {why}', show=True)
 
 
 def _address(connect: Any, host: Any, port: Any) -> tuple[str, int] | None:
@@ -119,7 +133,9 @@ def for_debugpy(config: Config, environment: Mapping[str, str]) -> dict[str, Any
 
 def environment_for(config: Config, address: str, token: str) -> dict[str, str]:
     """The variables that lead a program's agent to this adapter."""
-    variables = {ENV_ADDRESS: address, ENV_TOKEN: token, "DVM_DEVICE": config.settings["device"]}
+    variables = {ENV_ADDRESS: address, ENV_TOKEN: token}
+    if config.settings["device"]:
+        variables["DVM_DEVICE"] = config.settings["device"]
     if config.launched:
         variables[ENV_LAUNCHED] = "1"
     return variables

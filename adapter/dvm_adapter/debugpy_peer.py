@@ -49,7 +49,7 @@ class DebugpyPeer:
         self._tasks: list[asyncio.Task[Any]] = []
 
     @classmethod
-    async def start(cls, log: Log) -> DebugpyPeer:
+    async def start(cls, log: Log, *options_of_debugpy: str) -> DebugpyPeer:
         """Starts `python -m debugpy.adapter` with the adapter's own interpreter. Must run on the main thread: the kernel ties the
         parent-death signal to the thread that forked."""
         options: dict[str, Any] = {}
@@ -57,7 +57,7 @@ class DebugpyPeer:
             options["preexec_fn"] = _dies_with(os.getpid())
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "debugpy.adapter", limit=1 << 20,
+                sys.executable, "-m", "debugpy.adapter", *options_of_debugpy, limit=1 << 20,
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, **options)
         except OSError as error:
             raise RequestError(f"debugpy's adapter could not be started with {sys.executable}: {error}", show=True) from None

@@ -36,6 +36,7 @@ class PythonEvents:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._exited = False
+        self.waiting: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()  # where debugpy waits for a program
 
     async def handle(self, event: Message) -> None:
         name, body = event["event"], event.get("body") or {}
@@ -54,6 +55,12 @@ class PythonEvents:
 
     async def _on_debugpySockets(self, body: Message) -> None: ...
 
+    async def _on_debugpyWaitingForServer(self, body: Message) -> None:
+        if not self.waiting.done():
+            self.waiting.set_result((str(body.get("host")), int(body.get("port") or 0)))
+        if self._session.config.process is None:
+            self._session.event("debugpyWaitingForServer", body)
+
     async def _on_output(self, body: Message) -> None:
         if body.get("category") != "telemetry" and not self._session.terminated:
             self._session.output.event(body)
@@ -61,11 +68,12 @@ class PythonEvents:
     async def _on_initialized(self, body: Message) -> None:
         session = self._session
         session.started = True
-        session.python.request("evaluate", {"expression": _NODELAY, "context": "repl"})
+        # Context "repl" would exchange the program's sys.stdout meanwhile, under a `print` that is just writing to it.
+        session.python.request("evaluate", {"expression": _NODELAY, "context": "clipboard"})
         if not session.config.launched and session.config.child is None:
             environment = environment_for(session.config, session.agents.address, session.agents.token)
             expression = _CALL_AGENT.replace("{environment}", json.dumps(environment).replace('"', "'"))
-            session.python.request("evaluate", {"expression": expression, "context": "repl"})
+            session.python.request("evaluate", {"expression": expression, "context": "clipboard"})
         session.event("initialized")
 
     async def _on_process(self, body: Message) -> None:

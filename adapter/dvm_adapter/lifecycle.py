@@ -7,6 +7,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from dvm_wire import new_token
+
+from . import attach as attaching
 from .agent_peer import connect_relay
 from .config import Config, environment_for, for_debugpy
 from .debugpy_peer import DebugpyPeer
@@ -50,19 +53,29 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
     config = session.config = Config.read(command, arguments)
     environment = environment_for(config, session.agents.address, session.agents.token)
     forwarded = for_debugpy(config, environment)
+    access = ""  # that the program's own debugger asks of ours
     if config.launched:
         _check_program(arguments)
         _choose_console(session, forwarded)
+    elif config.process:
+        access = await _choose_entrance(config, config.process, forwarded)
     if config.connect:
         peer = await DebugpyPeer.connect(*config.connect, session.log)
     else:
-        peer = await DebugpyPeer.start(session.log)
+        peer = await DebugpyPeer.start(session.log, *(("--server-access-token", access) if access else ()))
     session.use_debugpy(peer)
     # debugpy asks for these to send reverse requests; the rest of what the client can do makes no difference to it.
     await session.python.ask("initialize", {**session.client_arguments, "adapterID": "debugpy"})
     if config.relay and config.child:
         session.spawn(_find_child_agent(session, config.relay, config.child))
     answer = asyncio.ensure_future(session.python.ask(command, forwarded))
+    if config.process and access:
+        try:
+            await attaching.enter(session, config.process, access, answer)
+        except BaseException:  # also a client that does not want to wait any longer
+            answer.cancel()
+            peer.kill()
+            raise
     if config.launched and peer.process is not None:
         died = asyncio.ensure_future(_died_at_start(session, peer.process.pid))
         await asyncio.wait({answer, died}, return_when=asyncio.FIRST_COMPLETED)
@@ -72,6 +85,24 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
             raise RequestError("the program ended before the debugger could reach it", show=True)
         died.cancel()
     return await answer
+
+
+async def _choose_entrance(config: Config, pid: int, forwarded: Body) -> str:
+    """How to attach to a process; changes `forwarded` to it. The token of the program's own debugger, "" where none comes to us."""
+    attaching.check(pid)
+    told = await attaching.at_door(pid)
+    del forwarded["processId"]
+    if isinstance(told, str):
+        attaching.check_injection(pid, told)
+        forwarded["processId"] = pid
+        return ""
+    if told.get("listens"):
+        host, port = told["listens"]
+        config.connect = str(host), int(port)
+        forwarded["connect"] = {"host": host, "port": port}
+        return ""
+    forwarded["listen"] = {"host": "127.0.0.1", "port": 0}
+    return new_token()
 
 
 async def _died_at_start(session: Session, debugpy: int) -> bool:

@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 
+from dvm_wire.doors import start_time, stat_fields
+
 
 def command_line(pid: int) -> list[str]:
     """The arguments of a running process, [] where they cannot be read."""
@@ -16,25 +18,9 @@ def command_line(pid: int) -> list[str]:
         return []
 
 
-def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on, [] for a process that is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name in parentheses before them may hold anything.
-            return file.read().rpartition(b")")[2].decode().split()
-    except OSError:
-        return []
-
-
-def start_time(pid: int) -> str:
-    """When a process was started, in the kernel's own unit; "" if it is gone. Tells a process from a later one with the same number."""
-    fields = _stat(pid)
-    return fields[19] if len(fields) > 19 else ""
-
-
 def asleep_since(pid: int) -> str:
     """A text that stays the same while a process sleeps and does nothing; "" while it works, waits for a disk, or is gone."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return " ".join(fields[11:13]) if len(fields) > 13 and fields[0] == "S" else ""
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from .client import RequestFailed
 from .config import HOT_RELOAD
 from .terminal_prompt import Prompt, number_in
-from .terminal_session import ANSWER, Debuggee, Mistake, told_by
+from .terminal_session import ANSWER, Debuggee, Ended, Mistake, told_by
 from .terminal_text import breakpoint_line, frame_line, memory_lines, program_line, source_lines, watch_line
 
 ROWS = 8  # of a tensor that is printed
 WIDEST = 120  # characters of a variable
-WITH_VALUE = ("--device", "--python", "--hot-reload")
+WITH_VALUE = ("--device", "--python", "--hot-reload", "--pid")
 
 
 class Terminal(Prompt):
@@ -221,16 +221,22 @@ def _cut(text: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="dvm debug", usage="dvm debug [OPTIONS] SCRIPT | -m MODULE [ARGS]",
+    parser = argparse.ArgumentParser(prog="dvm debug", usage="dvm debug [OPTIONS] SCRIPT | -m MODULE [ARGS] | --pid PID",
                                      description="Debug a script in the terminal: Python and tensor programs.")
     parser.add_argument("-m", dest="module", metavar="MODULE", help="a module instead of a script")
-    parser.add_argument("--device", default="cpu", help="device of all launches (default: cpu)")
+    parser.add_argument("--pid", type=int, help="a program that runs already: attach to it, and leave it running")
+    parser.add_argument("--device", help="device of all launches (default: cpu; with --pid: the one in use)")
     parser.add_argument("--stop-on-entry", action="store_true", help="begin, and stop at the first line")
     parser.add_argument("--python", default=sys.executable, help="the program's interpreter (default: this one)")
     parser.add_argument("--hot-reload", choices=HOT_RELOAD, default="onSave", help="what a save of a source does (default: onSave)")
     ours, rest = split(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(ours)
     script = [] if options.module else rest[:1]
+    engine = {**({"device": options.device} if options.device else {}), "hotReload": options.hot_reload}
+    if options.pid is not None:
+        if script or options.module or options.stop_on_entry:
+            parser.error("--pid debugs a program that runs: nothing else to start, and nowhere to enter")
+        return debug({"request": "attach", "processId": options.pid, "cwd": os.getcwd(), "subProcess": False, "dvm": engine})
     if not script and not options.module:
         parser.error("what is to be debugged? dvm debug SCRIPT [ARGS]")
     if script and not os.path.isfile(script[0]):
@@ -238,7 +244,7 @@ def main(arguments: list[str] | None = None) -> int:
     what = {"module": options.module} if options.module else {"program": os.path.abspath(script[0])}
     # Child processes run free: there is one prompt, and a child that waited for a debugger would wait for ever.
     return debug({**what, "args": rest[len(script):], "cwd": os.getcwd(), "python": [options.python], "subProcess": False,
-                  "stopOnEntry": options.stop_on_entry, "dvm": {"device": options.device, "hotReload": options.hot_reload}})
+                  "stopOnEntry": options.stop_on_entry, "dvm": engine})
 
 
 def split(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -273,10 +279,10 @@ def debug(arguments: dict[str, Any]) -> int:
     try:
         try:
             program.prepare()
-        except (RequestFailed, TimeoutError) as error:
+        except (RequestFailed, TimeoutError, Ended) as error:
             print(f"dvm: {told_by(error)}", file=sys.stderr)
             return 1
-        if not arguments["stopOnEntry"] or not terminal.onecmd("run"):
+        if not arguments.get("stopOnEntry") or not terminal.onecmd("run"):
             _loop(terminal)
         return terminal.code
     except BrokenPipeError:  # whoever read what we say has gone

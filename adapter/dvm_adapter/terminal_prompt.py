@@ -129,7 +129,7 @@ class Prompt(cmd.Cmd):
 
     # ---- the end
     def do_quit(self, arg: str) -> bool:
-        """quit (q), end of input: end the program and the session"""
+        """quit (q), end of input: end the session, and the program with it; one that was attached to runs on"""
         return True
 
     do_EOF = do_quit

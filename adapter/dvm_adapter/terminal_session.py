@@ -34,7 +34,7 @@ class Ended(Exception):
 
 
 class Debuggee:
-    """One launched program. `said` gets the lines that the session has to say by itself, from the reader's thread."""
+    """One program, launched or attached to. `said` gets the lines that the session has to say by itself, from the reader's thread."""
 
     def __init__(self, arguments: Message, said: Callable[[str], None]) -> None:
         # Standard output is the program's; the adapter has a process group of its own, since Ctrl-C here means a pause.
@@ -44,6 +44,7 @@ class Debuggee:
         self.points: dict[str, dict[int, Message]] = {}  # file -> line -> what was asked, and "id", "verified", "message", "once"
         self.filters: dict[str, str] = {}
         self.watches: dict[int, Message] = {}  # id -> the answer, and "last": its newest snapshot
+        self.attached = arguments.get("request") == "attach"
         self.stop: Message | None = None
         self.frames: list[Message] = []
         self.frame = 0
@@ -62,11 +63,13 @@ class Debuggee:
 
     # ---- the program's course
     def prepare(self) -> None:
-        """Starts the program; it waits for `go` before its first line."""
+        """Starts the program, which waits for `go` before its first line, or attaches to one, which runs on."""
         self._launched = self.client.prepare(**self.arguments)
         known = self.client.capabilities.get("exceptionBreakpointFilters") or []
         self.known_filters = [str(entry["filter"]) for entry in known]
         self.set_filters({str(entry["filter"]): "" for entry in known if entry.get("default")})
+        if self.attached:
+            self._begin()
 
     def go(self, command: str = "continue", pause_after: float | None = None, **arguments: Any) -> Message:
         """Lets the program go on, or begin, until its next stop; raises Ended at its end."""
@@ -137,7 +140,7 @@ class Debuggee:
         elif name == "unread":
             raise Ended(1)
         elif name == "terminated":
-            code = 1 if self._code is None else self._code
+            code = self._code if self._code is not None else 0 if self.attached else 1
             # as a shell says it
             raise Ended(code if code >= 0 else 128 - code, f"the program ended with exit code {code}" if self._code is not None else
                         "the program has ended")
@@ -154,7 +157,8 @@ class Debuggee:
 
     def stopped(self) -> Message:
         if self.stop is None:
-            raise Mistake("the program runs: continue waits for it" if self._begun else "the program does not run yet: run starts it")
+            raise Mistake("the program runs: continue waits for it, pause stops it" if self._begun else
+                          "the program does not run yet: run starts it")
         return self.stop
 
     # ---- frames and files
@@ -263,7 +267,7 @@ class Debuggee:
             self._happened.put(("unread", {}))
 
     def close(self) -> None:
-        self.client.close()
+        self.client.close(terminate=not self.attached)
 
 
 def _take(point: Message, told: Message) -> None:

@@ -6,7 +6,7 @@ import threading
 import weakref
 from typing import Any
 
-from .frames import HEADER, WireError, body_length, decode, encode
+from .frames import HEADER, MAX_FRAME, WireError, body_length, decode, encode
 
 _locks: weakref.WeakKeyDictionary[socket.socket, threading.Lock] = weakref.WeakKeyDictionary()
 _locks_guard = threading.Lock()
@@ -26,8 +26,9 @@ def write_frame(sock: socket.socket, message: dict[str, Any]) -> None:
         sock.sendall(frame)
 
 
-def read_frame(sock: socket.socket) -> dict[str, Any] | None:
-    """The next frame's object, None at the end of the stream between two frames. One reading thread per socket.
+def read_frame(sock: socket.socket, limit: int = MAX_FRAME) -> dict[str, Any] | None:
+    """The next frame's object, None at the end of the stream between two frames. One reading thread per socket. limit: bytes that are read
+    from a stranger.
 
     Raises WireError for a stream that ends inside a frame, an oversized length or a body that is not a JSON object; OSError on a reset."""
     header = _read_exactly(sock, HEADER.size)
@@ -36,6 +37,8 @@ def read_frame(sock: socket.socket) -> dict[str, Any] | None:
     if len(header) < HEADER.size:
         raise WireError("the stream ended inside a frame's header")
     length = body_length(header)
+    if length > limit:
+        raise WireError(f"a frame of {length} bytes, at most {limit} are read here")
     body = _read_exactly(sock, length)
     if len(body) < length:
         raise WireError(f"the stream ended {length - len(body)} bytes before the end of a frame")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,17 @@ _FUNCTION: dict[str, type] = {"name": str, "line": int, "launches": int, "us": f
 _NOTICE: dict[str, type] = {"text": str, "line": int, "category": str}
 
 
-def folder() -> Path:
+def cache(environment: Mapping[str, str] = os.environ) -> Path:
     """$DVM_CACHE, or `dvm` in the user's cache folder."""
-    given = os.environ.get("DVM_CACHE")
+    given = environment.get("DVM_CACHE")
     if given:
-        return Path(given) / "lines"
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(cache) / "dvm" / "lines"
+        return Path(given)
+    return Path(environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")) / "dvm"
+
+
+def folder() -> Path:
+    """Of the files about the last run."""
+    return cache() / "lines"
 
 
 def file_of(path: str) -> Path:

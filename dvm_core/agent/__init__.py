@@ -18,8 +18,10 @@ def start() -> bool:
     A debugger that cannot be reached is said on stderr and costs nothing more: the program must run without it."""
     global _session, _book, _registered
     with _lock:
-        if _session is not None and not _session.connection.closed:
-            return True
+        if _session is not None:
+            if not _session.connection.closed:
+                return True
+            _session.connection.wait_until_gone()  # what it takes out must not be the next one's
         try:
             from .. import devices
             from . import connection, session
@@ -55,8 +57,8 @@ def _choose(device: str) -> str:
     return ""
 
 
-def remember_sources() -> None:
-    """Takes the files of all modules loaded now as the text in force: what a later reload is compared with."""
+def remember_sources() -> Any:
+    """Takes the files of all modules loaded now as the text in force: what a later reload is compared with. Gives the book of them."""
     global _book
     if _book is None:
         from ..hotreload import SourceBook
@@ -64,6 +66,7 @@ def remember_sources() -> None:
 
         _book = SourceBook(LIBRARIES)
     _book.scan()
+    return _book
 
 
 def connected() -> bool:

@@ -17,7 +17,11 @@ TICK = 0.2  # seconds between looks at counters while nothing arrives
 
 def hidden_thread(run: Callable[[], None], name: str = "dvm-agent") -> threading.Thread:
     """A daemon thread that pydevd neither lists, nor traces, nor suspends."""
-    thread = threading.Thread(target=run, name=name, daemon=True)
+    return hidden(threading.Thread(target=run, name=name, daemon=True))
+
+
+def hidden(thread: threading.Thread) -> threading.Thread:
+    """Hides that thread from pydevd."""
     thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
     return thread
@@ -36,6 +40,7 @@ class Connection:
         self._sock = sock
         self._closed = threading.Event()
         self._launched = dvm_wire.launched()
+        self._token = os.environ.get(dvm_wire.ENV_TOKEN)
         self._fault = ""  # the last one of our own that was told
 
     @classmethod
@@ -82,6 +87,11 @@ class Connection:
         except OSError:
             pass
 
+    def wait_until_gone(self, seconds: float = 5.0) -> None:
+        """After it was closed, or broke: until `on_gone` has run, unless this is its own thread."""
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.thread.join(seconds)
+
     def abandon(self) -> None:
         """After a fork: the connection and its thread are the parent's; only this process's copy of the socket is closed."""
         self._closed.set()
@@ -102,10 +112,18 @@ class Connection:
         if self._launched and not self.closed:
             os.kill(os.getpid(), signal.SIGKILL)
         self._closed.set()
+        if not self._launched:
+            self._forget_address()
         try:
             self.on_gone()
         finally:
             self._sock.close()
+
+    def _forget_address(self) -> None:
+        """What led here leads nowhere any more, also for children to come."""
+        if os.environ.get(dvm_wire.ENV_TOKEN) == self._token:
+            for name in (dvm_wire.ENV_ADDRESS, dvm_wire.ENV_TOKEN):
+                os.environ.pop(name, None)
 
     def _serve(self, selector: selectors.BaseSelector) -> bool:
         ready = [key.fileobj for key, _ in selector.select(TICK)]

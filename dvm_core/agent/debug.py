@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import Error
 from . import connected, python_stop, remember_sources
 
+listening: tuple[str, int] | None = None  # where `listen` waits for a debugger
 _AGENT_WAIT = 5.0  # seconds for the adapter to bring up the tensor engine after Python's debugger is attached
 
 
@@ -26,12 +27,14 @@ def listen(address: tuple[str, int] | int = ("127.0.0.1", 5678)) -> tuple[str, i
     """Opens a port for an attach configuration with "connect". Gives the (host, port) it listens on; port 0 picks one. Once per process.
 
     The program runs at full speed until a debugger attaches, and after it has gone."""
+    global listening
     from .tracing import TRACING
 
     remember_sources()
-    listening: tuple[str, int] = _debugpy().listen(address)
+    found: tuple[str, int] = _debugpy().listen(address)
     TRACING.settle()
-    return listening
+    listening = found
+    return found
 
 
 def wait_for_client() -> None:

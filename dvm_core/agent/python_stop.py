@@ -7,6 +7,7 @@ A thread is suspended the way pydevd's own `trigger_exception_handler` does it: 
 thread with the user's frame. Stepping, evaluating and continuing work from there as from any stop."""
 from __future__ import annotations
 
+import collections
 import os
 import socket
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _OURS = os.path.dirname(_HERE) + os.sep
 _PACKAGE = __name__.partition(".")[0]
+_STREAMS = 256  # that are held, four for an evaluation
 
 
 class Incompatible(RuntimeError):
@@ -64,6 +66,7 @@ def prepare() -> None:
     if pydevd is not None:
         _no_delay(pydevd)
         _one_queue_a_thread(pydevd)
+        _hold_streams()
         _hide_files(pydevd)
 
 
@@ -95,6 +98,28 @@ def _one_queue_a_thread(pydevd: Any) -> None:
         made = _need(pydevd, name)
         if not isinstance(made, _MadeOnce):
             setattr(pydevd, name, _MadeOnce(made))
+
+
+class _Held:
+    """A class of pydevd's whose newest instances are held."""
+
+    def __init__(self, make: Any) -> None:
+        self._make = make
+        self._newest: collections.deque[Any] = collections.deque(maxlen=_STREAMS)
+
+    def __call__(self, *arguments: Any, **more: Any) -> Any:
+        made = self._make(*arguments, **more)
+        self._newest.append(made)
+        return made
+
+
+def _hold_streams() -> None:
+    # An evaluation in the console puts a stream of pydevd's in sys.stdout and takes it away again. print() holds no reference to the stream
+    # it writes to, so a program that prints meanwhile on another thread would write to one that is freed.
+    streams = _module("_pydevd_bundle.pydevd_io")
+    made = _need(streams, "IORedirector")
+    if not isinstance(made, _Held):
+        streams.IORedirector = _Held(made)
 
 
 def _hide_files(pydevd: Any) -> None:

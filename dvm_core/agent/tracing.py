@@ -8,11 +8,13 @@ and takes no signal from the program. Other threads are switched from outside by
 it has none for they stay traced. Tracing comes on with every stop, and goes off when all threads run freely and nothing is set."""
 from __future__ import annotations
 
+import collections
+import contextlib
 import ctypes
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,9 @@ _OCCASIONS = ("on_configuration_done", "on_disconnect")
 # Turning off is done again some times: a thread just inside pydevd may turn its own tracing on again afterwards.
 _ROUNDS = 3
 _SETTLING = 15  # looks
+# Debuggers that are held for good, the newest: a thread that is just inside a trace function holds no reference to it, nor to the debugger
+# in it, and neither does what replaces it from another thread.
+_HELD = 16
 _PENDING = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 Uncaught = tuple[type[BaseException], BaseException, "TracebackType | None"]
 
@@ -48,6 +53,7 @@ class Tracing:
         self._shed = self._shed_here  # one object: a thread's trace function is held by nothing else
         self._main = _PENDING(self._in_main)  # alive for good: the interpreter may call it at any time
         self._hooks: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {}  # module -> hook found, ours
+        self._held: collections.deque[Any] = collections.deque(maxlen=_HELD)
         self.forked()
 
     def forked(self) -> None:
@@ -57,21 +63,28 @@ class Tracing:
         self._pydevd: Any = None
         self._in_queue = False
         self._rounds = 0  # of turning off that are still to come
+        self._looks = 0  # of the settling thread that are still to come
+        self._settler: threading.Thread | None = None
         self._lock = threading.RLock()
 
     # ---- switching, from any thread -----------------------------------------------------------------------------------------------------
     def look(self) -> None:
         """Makes tracing what is needed now. Raises Incompatible, with everything left on."""
-        pydevd = debugger(attached=False)
-        if not APPLIES or pydevd is None:
+        if not APPLIES:
             return
         with self._lock:
+            pydevd = debugger(attached=False) or self._pydevd  # one that is gone may have left threads traced
+            if pydevd is None:
+                return
             if pydevd is not self._pydevd:
                 self._meet(pydevd)
-            if debugger() is not None and (self.wanted or anything_set(pydevd)):
+            if debugger() is None:
+                self._unwatch()
+            elif self.wanted or anything_set(pydevd):
                 self.turn_on()
                 return
-            self._watch_for_uncaught()
+            else:
+                self._watch_for_uncaught()
             if self.on and threads_run():
                 self.on, self._rounds = False, _ROUNDS
             if not self.on and self._rounds:
@@ -82,6 +95,7 @@ class Tracing:
         for name in (*_PARTS, *_OCCASIONS):
             _need(pydevd, name)
         self._pydevd, self.on = pydevd, True
+        self._held.append(pydevd)
         for name in _OCCASIONS:
             setattr(pydevd, name, self._settling(getattr(pydevd, name)))
 
@@ -108,12 +122,26 @@ class Tracing:
     def settle(self) -> None:
         """Looks now and for some seconds: without a client nothing needs tracing, and the next one shall find it on."""
         self.look()
-        hidden_thread(self._settle, "dvm-tracing").start()
+        with self._lock:
+            self._looks = _SETTLING
+            if self._settler is None:
+                self._settler = hidden_thread(self._settle, "dvm-tracing")
+                self._settler.start()
 
     def _settle(self) -> None:
-        for _ in range(_SETTLING):  # threads that stood at a stop need a moment to run again
+        while self._settler is not None:  # threads that stood at a stop need a moment to run again
             time.sleep(TICK)
-            self.look()
+            with self._lock:
+                self._looks -= 1
+                if not self._looks:
+                    self._settler = None
+                self.look()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside, nothing here touches any thread's tracing: pydevd sets it itself."""
+        with self._lock:
+            yield
 
     def _settling(self, occasion: Callable[[], None]) -> Callable[[], None]:
         def then_settle() -> None:
@@ -126,10 +154,7 @@ class Tracing:
         """The agent goes: whatever debugger is left sets its own breakpoints unheard."""
         self.wanted = True
         self.settle()
-        for module, (found, ours) in self._hooks.items():
-            if module.excepthook is ours:
-                module.excepthook = found
-        self._hooks.clear()
+        self._unwatch()
 
     # ---- the main thread -----------------------------------------------------------------------------------------------------------------
     def _switch_main(self) -> None:
@@ -203,6 +228,12 @@ class Tracing:
                 ours = self._hook(hook, unpack)
                 self._hooks[module] = hook, ours
                 module.excepthook = ours  # type: ignore[attr-defined]
+
+    def _unwatch(self) -> None:
+        for module, (found, ours) in self._hooks.items():
+            if module.excepthook is ours:
+                module.excepthook = found
+        self._hooks.clear()
 
     def _hook(self, found: Callable[..., Any], unpack: Callable[..., Uncaught]) -> Callable[..., Any]:
         def excepthook(*arguments: Any) -> Any:

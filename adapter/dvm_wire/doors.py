@@ -1,0 +1,198 @@
+"""Doors: how a debugger enters a running program that waits for none.
+
+A program that imports dvm_core listens on a socket in a folder that only its user can enter, and writes beside it, for its user alone, the
+address and a token: PID-START.json and PID-START.sock, START being the kernel's time of the process's start, which tells it from a later
+one with the same number. Where there are no Unix sockets, or the folder's path is too long for one, it is a port of the loopback device.
+Who knocks (`knock`) sends one frame with the token and gets one frame back.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .access import new_token
+from .blocking import read_frame, write_frame
+from .frames import WireError
+from .lastrun import cache
+
+_LONGEST = 100  # bytes of a Unix socket's path that every system takes
+_MOST_BYTES = 4096  # of a door's file
+_MARK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
+
+
+class NoDoor(Exception):
+    """The process has no door that can be entered; the text says why, in a sentence without its subject."""
+
+
+def start_time(pid: int) -> str:
+    """When a process was started, in the kernel's own unit; "" if it is gone. Tells a process from a later one with the same number."""
+    fields = stat_fields(pid)
+    return fields[19] if len(fields) > 19 else ""
+
+
+def stat_fields(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on, [] for a process that is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name in parentheses before them may hold anything.
+            return file.read().rpartition(b")")[2].decode().split()
+    except OSError:
+        return []
+
+
+def _machine() -> str:
+    """Tells process numbers of this machine and namespace from others': a home may be shared, and numbers are not."""
+    parts = []
+    with contextlib.suppress(OSError):
+        parts.append(Path(_MARK[0]).read_text()[:8])
+    with contextlib.suppress(OSError):
+        parts.append("".join(filter(str.isdigit, os.readlink(_MARK[1]))))
+    return "-".join(parts) or "here"
+
+
+def folders(environment: Mapping[str, str] = os.environ) -> list[Path]:
+    """Where a process with that environment may have its door; it takes the first one it can make."""
+    found = [] if environment.get("DVM_CACHE") or not environment.get("XDG_RUNTIME_DIR") else [Path(environment["XDG_RUNTIME_DIR"]) / "dvm"]
+    return [base / "doors" / _machine() for base in [*found, cache(environment)]]
+
+
+def _stem(pid: int) -> str:
+    return f"{pid}-{start_time(pid) or 0}"
+
+
+class Door:
+    """An open door of this process."""
+
+    def __init__(self) -> None:
+        """Raises OSError where none can be made."""
+        self.token = new_token()
+        self.pid = os.getpid()
+        error: OSError | None = None
+        for folder in folders():
+            try:
+                _private(folder)
+                self._file = folder / f"{_stem(self.pid)}.json"
+                self._listen(folder)
+                return
+            except OSError as failed:
+                error = failed
+        raise error or OSError("there is no folder for it")
+
+    def _listen(self, folder: Path) -> None:
+        sweep(folder)
+        path = self._file.with_suffix(".sock")
+        if hasattr(socket, "AF_UNIX") and len(os.fsencode(path)) <= _LONGEST:
+            self.socket = socket.socket(socket.AF_UNIX)
+            path.unlink(missing_ok=True)
+            self.socket.bind(str(path))
+            os.chmod(path, 0o600)
+            address: dict[str, Any] = {"socket": str(path)}
+        else:
+            self.socket = socket.socket()
+            self.socket.bind(("127.0.0.1", 0))
+            address = {"port": self.socket.getsockname()[1]}
+        self.socket.listen(8)
+        partial = self._file.with_suffix(".part")
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+            json.dump({**address, "token": self.token}, out)
+        os.replace(partial, self._file)
+
+    def close(self) -> None:
+        """In a forked child only its copy of the socket."""
+        self.socket.close()
+        if os.getpid() == self.pid:
+            _remove(self._file)
+
+
+def _private(folder: Path) -> None:
+    """Makes the folder, for this user alone. Raises OSError if it is another's."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not hasattr(os, "getuid"):
+        return
+    status = folder.stat()
+    if status.st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to another user")
+    if status.st_mode & 0o077:
+        folder.chmod(0o700)
+
+
+def _remove(file: Path) -> None:
+    with contextlib.suppress(OSError):
+        file.unlink(missing_ok=True)
+        file.with_suffix(".sock").unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Removes what processes that were killed have left."""
+    with contextlib.suppress(OSError):
+        for file in folder.iterdir():
+            pid = file.stem.partition("-")[0]
+            if pid.isdecimal() and not _lives(int(pid), file.stem):
+                _remove(file.with_suffix(".json"))
+
+
+def _lives(pid: int, stem: str) -> bool:
+    if os.path.isdir("/proc/self"):
+        return _stem(pid) == stem
+    with contextlib.suppress(OSError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    """The environment a process was started with, {} where it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            pairs = (os.fsdecode(entry).partition("=") for entry in file.read().split(b"\0") if entry)
+            return {name: value for name, _, value in pairs}
+    except OSError:
+        return {}
+
+
+def knock(pid: int, message: dict[str, Any], timeout: float = 10.0) -> dict[str, Any]:
+    """The answer of a process's door to `message`. Raises NoDoor, and WireError for what is no answer."""
+    told = _find(pid)
+    family, address = (socket.AF_UNIX, told["socket"]) if "socket" in told else (socket.AF_INET, ("127.0.0.1", told["port"]))
+    try:
+        with socket.socket(family) as sock:
+            sock.settimeout(timeout)
+            sock.connect(address)
+            write_frame(sock, {**message, "token": told["token"]})
+            answer = read_frame(sock)
+    except TimeoutError:
+        raise NoDoor(f"did not answer within {timeout:.0f} s: it may be stopped, or busy in a long native call") from None
+    except OSError as error:
+        raise NoDoor(f"does not answer ({error.strerror or error})") from None
+    if answer is None:
+        raise NoDoor("did not answer: it ended, or does not take orders from this user")
+    return answer
+
+
+def _find(pid: int) -> dict[str, Any]:
+    seen = dict.fromkeys([*folders({**os.environ, **environment_of(pid)}), *folders()])
+    for file in (folder / f"{_stem(pid)}.json" for folder in seen):
+        try:
+            with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as opened:
+                status = os.fstat(opened.fileno())
+                if hasattr(os, "getuid") and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
+                    raise NoDoor(f"has a door that others than you can write to: {file}")
+                told = json.loads(opened.read(_MOST_BYTES))
+        except OSError:
+            continue
+        except ValueError:
+            raise NoDoor(f"has a door that cannot be read: {file}") from None
+        if isinstance(told, dict) and isinstance(told.get("token"), str) and (
+                isinstance(told.get("port"), int) or isinstance(told.get("socket"), str) and hasattr(socket, "AF_UNIX")):
+            return told
+        raise NoDoor(f"has a door that cannot be read: {file}")
+    raise NoDoor("has no door: it has not imported dvm_core, or runs where another cache or another home is used")
+
+
+__all__ = ["Door", "NoDoor", "WireError", "environment_of", "folders", "knock", "start_time", "stat_fields", "sweep"]

@@ -1,0 +1,95 @@
+"""Python's debugger enters a process that runs already, and leaves it as it was: what is asked of pydevd for that.
+
+A debugger attached this way is connected to a debugpy adapter that waits for it, with a token of its own; no port is opened here. When it
+has gone, nothing is traced, and children of the program are not led to it any more; pydevd's own wrappers around starting processes and
+threads stay where they are, and do nothing."""
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from .. import agent
+from . import debug, python_stop, remember_sources
+from .python_stop import _module, _need
+from .tracing import TRACING
+
+_GOING = 10.0  # seconds for the debugger that was here to be gone, once it goes
+
+
+class Refused(Exception):
+    """This process cannot be attached to; the text says why, in a sentence without its subject."""
+
+
+def debugged() -> bool:
+    """Whether a debugger's client is attached."""
+    return python_stop.attached()
+
+
+def listens() -> list[Any] | None:
+    """[host, port] where `dvm.debug.listen` waits for a debugger."""
+    return list(debug.listening) if debug.listening else None
+
+
+def attach(host: str, port: int, token: str, environment: dict[str, str], *, subprocesses: bool) -> None:
+    """Connects the agent to the adapter, by the variables it would have given a program it starts, and Python's debugger of this process to
+    the debugpy that waits at host:port. Raises Refused, errors.Error (no debugpy), OSError."""
+    remember_sources()
+    debugpy = debug._debugpy()
+    _module("debugpy.server.api")  # makes its pydevd known, and the protocol that pydevd speaks
+    pydevd = _module("pydevd")
+    _wait_until_gone()
+    if python_stop.debugger(attached=False) is not None:
+        raise Refused("has a debugger already")
+    os.environ.update(environment)
+    agent.start()  # first: a breakpoint may be hit as soon as the other one is there
+    _gate_children()
+    # From an attachment before: children would be sent to a port that is closed.
+    _need(pydevd, "SetupHolder").setup = None
+    with TRACING.alone():
+        pydevd.settrace(
+            host=host, port=port, suspend=False, patch_multiprocessing=subprocesses, wait_for_ready_to_run=False,
+            block_until_connected=True, access_token=token, notify_stdin=False,
+            dont_trace_start_patterns=(os.path.dirname(os.path.abspath(debugpy.__file__)),),
+            dont_trace_end_patterns=("debugpy_launcher.py",))
+    _prepare_with_client()
+    TRACING.settle()
+
+
+def _prepare_with_client() -> None:
+    """Sees to it that the first stop is like all others."""
+    pydevd = python_stop.debugger(attached=False)
+    if pydevd is None:
+        return  # its client has gone already
+    done = _need(pydevd, "on_configuration_done")
+
+    def then_prepare() -> None:
+        done()
+        python_stop.prepare()
+
+    pydevd.on_configuration_done = then_prepare
+
+
+def _wait_until_gone() -> None:
+    """A debugger whose client has gone ends on threads of its own, and one that came meanwhile would take it for alive."""
+    end = time.monotonic() + _GOING
+    while (here := python_stop.debugger(attached=False)) is not None and _going(here) and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def _going(pydevd: Any) -> bool:
+    return debug.listening is None and (_need(pydevd, "pydb_disposed") or not _need(pydevd, "is_attached")())
+
+
+def _gate_children() -> None:
+    """pydevd sends children of this process to its client; not any more when there is none."""
+    monkey = _module("_pydev_bundle.pydev_monkey")
+    original = _need(monkey, "_get_apply_arg_patching")
+    if getattr(original, "gated", False):
+        return
+
+    def apply() -> Any:
+        return python_stop.debugger(attached=False) is not None and original()
+
+    apply.gated = True  # type: ignore[attr-defined]
+    monkey._get_apply_arg_patching = apply

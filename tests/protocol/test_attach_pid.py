@@ -1,0 +1,320 @@
+"""Attaching by process id to programs that wait for no debugger, leaving them as they were, and what is refused."""
+import contextlib
+import json
+import os
+import queue
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import dvm_wire
+import pytest
+from dvm_wire import doors
+from harness import PROGRAMS, RequestFailed, Terminal, environment, line_of
+
+pytest.importorskip("numpy")
+pytest.importorskip("dvm_core._core")
+
+PROGRAM = PROGRAMS / "attachable.py"
+STOP = line_of(PROGRAM, "s = h + 1.5")
+AFTER = line_of(PROGRAM, "# after the step")
+WAIT = 60  # seconds: on hanging, not on speed
+
+
+class Program:
+    """A running program, and what it has printed."""
+
+    def __init__(self, *arguments, program=PROGRAM, env=None):
+        self.process = subprocess.Popen([sys.executable, "-X", "faulthandler", str(program), *map(str, arguments)], stdout=subprocess.PIPE,
+                                        env=env or environment(), text=True)
+        self.pid = self.process.pid
+        self.lines = []
+        self._coming = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._coming.put(line.split())
+        self._coming.put(None)
+
+    def line(self, *, where=lambda words: True):
+        """The next line that satisfies `where`."""
+        while True:
+            words = self._coming.get(timeout=WAIT)
+            assert words is not None, f"the program ended with {self.process.wait()}"
+            self.lines.append(words)
+            if where(words):
+                return words
+
+    def goes_on_untraced(self, steps=5):
+        """Until that many steps on end were run by a program whose tracing is off."""
+        run = 0
+        while run < steps:
+            run = run + 1 if self.line(where=lambda words: words[0] == "step")[3] == "free" else 0
+
+    def losses(self, steps=0):
+        """Of the steps so far, of that many at least."""
+        while sum(words[0] == "step" for words in self.lines) < steps:
+            self.line()
+        return [words[2] for words in self.lines if words[0] == "step"]
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def run():
+    made = []
+
+    def start(*arguments, **more):
+        made.append(Program(*arguments, **more))
+        return made[-1]
+
+    yield start
+    for program in made:
+        program.close()
+
+
+def attach(session, pid, *lines, path=PROGRAM, timeout=WAIT, **more):
+    session.request("initialize", adapterID="dvm", clientID="test", supportsStartDebuggingRequest=True, supportsInvalidatedEvent=True)
+    attached = session.begin("attach", processId=pid, **more)
+    end = time.monotonic() + timeout
+    while True:
+        with contextlib.suppress(TimeoutError):
+            session.event("initialized", timeout=0.2)
+            break
+        if not attached.empty():
+            raise RequestFailed(attached.get())
+        assert time.monotonic() < end
+    session.set_breakpoints(str(path), list(lines))
+    session.request("configurationDone")
+    assert attached.get(timeout=timeout)["success"]
+    return session
+
+
+def refused(session, pid, **more):
+    with pytest.raises(RequestFailed) as failed:
+        attach(session, pid, **more)
+    assert failed.value.response.get("body", {}).get("error", {}).get("showUser", True)
+    return str(failed.value.response["message"])
+
+
+def test_a_running_program_is_entered_stopped_looked_at_and_left(adapter, run):
+    program = run(100000, 0.01)
+    program.line()
+    session = attach(adapter(), str(program.pid), STOP)
+    session.stopped(reason="breakpoint")
+    frames = session.stack(1)
+    assert [f["name"] for f in frames[:4]] == ["s = h + 1.5", "── Python ──", "forward", "train"]
+    shown = {v["name"]: v["value"] for v in session.variables(session.scopes(frames[0]["id"])["Tensors"]["variablesReference"])}
+    assert "f32[8,4]" in shown["h"]
+    threads = session.request("threads")["threads"]
+    assert [thread["name"] for thread in threads] == ["MainThread"]
+    session.go_on()
+    session.stopped(reason="breakpoint")
+    session.close(terminate=False)  # while it stands
+    program.goes_on_untraced()
+    session = attach(adapter(), program.pid, AFTER)
+    session.stopped(reason="breakpoint")
+    assert session.stack(1)[0]["line"] == AFTER
+    session.close(terminate=False)
+    program.goes_on_untraced()
+    assert program.process.poll() is None
+
+
+def test_losses_stay_the_same_to_the_last_bit_through_twenty_sessions_on_end(adapter, run):
+    program = run(1000000, 0.02, "threads")
+    program.line()
+    for turn in range(20):
+        session = attach(adapter(), program.pid, STOP if turn % 2 else AFTER)
+        session.stopped(reason="breakpoint")
+        if turn % 3:
+            session.go_on()
+            session.stopped(reason="breakpoint")
+        session.close(terminate=False)
+    program.goes_on_untraced()
+    told = program.losses()
+    program.close()
+    assert told == run(1000000, 0).losses(len(told))[:len(told)]
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_children_start_as_ever_after_the_debugger_has_gone(adapter, run, how):
+    program = run(100000, 0.01, how)
+    program.line()
+    session = attach(adapter(), program.pid, AFTER, subProcess=False)
+    session.stopped()
+    session.close(terminate=False)
+    program.goes_on_untraced()
+    for _ in range(2):
+        assert program.line(where=lambda words: words[0] == "child") == ["child", "7"]
+
+
+def test_a_killed_adapter_leaves_the_program_running_untraced(adapter, run):
+    program = run(100000, 0.01)
+    program.line()
+    session = attach(adapter(), program.pid, AFTER)
+    session.stopped()
+    session.process.kill()
+    program.goes_on_untraced()
+    session = attach(adapter(), program.pid, STOP)
+    session.stopped()
+
+
+def test_a_program_that_listens_is_attached_to_where_it_listens(adapter, run):
+    program = run(1000, 0.02, 1.0, "--listen", program=PROGRAMS / "real.py")
+    program.line(where=lambda words: words[0] == "listening")
+    line = line_of(PROGRAMS / "real.py", "s = h + scale")
+    session = attach(adapter(), program.pid, line, path=PROGRAMS / "real.py")
+    session.stopped(reason="breakpoint")
+    assert session.stack(1)[0]["name"] == "s = h + scale"
+    assert "attached to a debugger already" in refused(adapter(), program.pid)
+
+
+def test_processes_that_cannot_be_attached_to_are_refused_with_the_reason(adapter, run):
+    assert "there is no process 4194999" in refused(adapter(), 4194999)
+    assert "only VS Code shows that list" in refused(adapter(), "${command:pickProcess}")
+    sleeping = subprocess.Popen(["sleep", "60"])
+    try:
+        assert f"process {sleeping.pid} is no Python program (sleep 60)" in refused(adapter(), sleeping.pid)
+    finally:
+        sleeping.kill()
+        sleeping.wait()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can start a process of another user")
+def test_another_users_process_is_refused(adapter):
+    other = subprocess.Popen(["sleep", "60"], user=65534)
+    try:
+        assert f"process {other.pid} belongs to another user" in refused(adapter(), other.pid)
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_program_started_by_a_debugger_is_not_attached_to_again(adapter, session):
+    session.start(PROGRAM, args=["100000", "0.01"])
+    pid = session.event("process")["body"]["systemProcessId"]
+    assert "was started by a debugger" in refused(adapter(), pid)
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="debugpy injects itself with gdb")
+def test_a_program_without_the_tensor_engine_is_injected(adapter, run, tmp_path):
+    plain = tmp_path / "plain.py"
+    plain.write_text("import threading, time\nfor n in range(100000):\n    print('step', n, flush=True)\n    time.sleep(0.02)  # here\n")
+    program = run(program=plain)
+    program.line()
+    try:
+        session = attach(adapter(), program.pid, 4, path=plain)
+    except RequestFailed as failed:  # gdb and the kernel of some virtual machines do not go together
+        pytest.skip(str(failed.response.get("message")))
+    session.stopped(reason="breakpoint")
+    assert session.stack(1)[0]["line"] == 4
+    session.close(terminate=False)
+    program.line()
+
+
+def test_the_remedy_is_named_where_injection_cannot_work(adapter, run, tmp_path, monkeypatch):
+    plain = tmp_path / "plain.py"
+    plain.write_text("import time\nprint('step', flush=True)\ntime.sleep(60)\n")
+    program = run(program=plain)
+    program.line()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    text = refused(adapter(), program.pid)
+    assert "has no door" in text and "needs gdb" in text and "apt install gdb" in text and "dvm.debug.listen" in text
+
+
+def dvm(*arguments):
+    done = subprocess.run([sys.executable, "-m", "dvm_core.cli", *map(str, arguments)], env=environment(), capture_output=True, text=True,
+                          timeout=WAIT)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_running_program_takes_a_saved_file_without_a_debugger(run, tmp_path):
+    path = shutil.copy(PROGRAM, tmp_path / "loop.py")
+    program = run(100000, 0.01, program=path)
+    program.line()
+    code, said = "", ""
+    while "no file of the program was saved since" not in said:  # and what it was made from is noted
+        code, said = dvm("reload", program.pid)
+    assert code == 0
+    text = open(path).read()
+    with open(path, "w") as file:
+        file.write(text.replace("h + 1.5", "h + 2.5"))
+    code, said = dvm("reload", program.pid, path)
+    assert code == 0 and "loop.py applied at step" in said, said
+    with open(path, "w") as file:
+        file.write(text.replace("h + 1.5", "h + ("))
+    code, said = dvm("reload", program.pid)
+    assert code == 1 and "loop.py refused" in said, said
+    code, said = dvm("reload", os.getpid())
+    assert code == 1 and f"process {os.getpid()} has no door" in said
+
+
+def test_the_terminal_attaches_and_leaves_the_program_running(run):
+    program = run(100000, 0.01)
+    program.line()
+    terminal = Terminal("--pid", program.pid)
+    terminal.type(f"break attachable.py:{STOP}", "run", "print h", "quit")
+    terminal.until("Paused on tensor line")
+    terminal.until("f32[8,4]")
+    assert terminal.end() == 0
+    program.goes_on_untraced()
+    code, said = dvm("debug", "--pid", 4194999)
+    assert code == 1 and "there is no process 4194999" in said
+
+
+def door_of(pid):
+    (file,) = [file for folder in doors.folders() for file in folder.glob(f"{pid}-*.json")]
+    return file, json.loads(file.read_text())
+
+
+def ask(told, **message):
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(WAIT)
+        sock.connect(told["socket"])
+        dvm_wire.write_frame(sock, message)
+        return dvm_wire.read_frame(sock)
+
+
+def test_a_door_opens_for_its_user_and_the_token_alone(run):
+    program = run(100000, 0.01)
+    program.line()
+    while not (program.line() and any(file for folder in doors.folders() for file in folder.glob(f"{program.pid}-*.json"))):
+        pass
+    file, told = door_of(program.pid)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(told["socket"]).st_mode) == 0o600
+    assert ask(told, cmd="hello", token="") is None and ask(told, cmd="hello") is None
+    assert ask(told, cmd="hello", token=told["token"])["pid"] == program.pid
+    assert "unknown request" in ask(told, cmd="nonsense", token=told["token"])["error"]
+    assert "attach needs host" in ask(told, cmd="attach", token=told["token"], host="127.0.0.1", port="x")["error"]
+    file.chmod(0o644)
+    with pytest.raises(doors.NoDoor, match="others than you"):
+        doors.knock(program.pid, {"cmd": "hello"})
+
+
+def test_doors_of_killed_programs_are_swept_and_those_of_ended_ones_gone(run):
+    program = run(100000, 0.01)
+    while not any(file for folder in doors.folders() for file in folder.glob(f"{program.pid}-*.json")):
+        program.line()
+    file, _ = door_of(program.pid)
+    program.close()
+    assert file.exists() and file.with_suffix(".sock").exists()
+    later = run(1, 0)
+    assert later.line() and later.process.wait(WAIT) == 0
+    assert not [left for left in file.parent.iterdir() if left.stem.split("-")[0] in (str(program.pid), str(later.pid))]
+
+
+def test_the_console_evaluates_while_the_program_prints(adapter, run):
+    program = run(10000000, 0)
+    program.line()
+    session = attach(adapter(), program.pid, dvm={"hotReload": "off"})
+    for number in range(300):
+        assert session.request("evaluate", expression=f"{number} + 1", context="repl", timeout=WAIT)["result"] == str(number + 1)
+    assert program.process.poll() is None
