@@ -269,7 +269,7 @@ def _programs_of(target: Any, name: str) -> list[Any]:
 
 def _reload(arguments: argparse.Namespace) -> int:
     import dvm_wire
-    from dvm_wire.doors import NoDoor, knock
+    from dvm_wire.doors import Shut, knock
 
     refused = False
     for file in arguments.file or [None]:
@@ -277,7 +277,7 @@ def _reload(arguments: argparse.Namespace) -> int:
             raise ArgumentError(f"there is no file {file!r}")
         try:
             told = knock(arguments.pid, {"cmd": "reload", "path": file and os.path.abspath(file)}, timeout=_RELOAD)
-        except (NoDoor, dvm_wire.WireError) as error:
+        except Shut as error:
             raise ArgumentError(f"process {arguments.pid} {error}") from None
         if not told.get("ok"):
             raise ArgumentError(str(told.get("error")))

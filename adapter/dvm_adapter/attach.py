@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dvm_wire import ENV_LAUNCHED, WireError
-from dvm_wire.doors import NoDoor, environment_of, knock
+from dvm_wire import ENV_LAUNCHED
+from dvm_wire.doors import NoDoor, Shut, environment_of, knock
 
 from .channel import Message
 from .config import environment_for
@@ -21,8 +21,8 @@ from .processes import command_line
 if TYPE_CHECKING:
     from .session import Session
 
-_KNOCK = 5.0  # seconds for the door's first answer: a program deep in a native call that holds the GIL gives none
-_ENTER = 30.0  # seconds for Python's debugger to be loaded and connected
+_KNOCK = 30.0  # seconds for the door's first answer: a program deep in a native call that holds the GIL gives none
+_ENTER = 60.0  # seconds for Python's debugger to be loaded and connected
 _PTRACE = Path("/proc/sys/kernel/yama/ptrace_scope")
 _OLDEST = (3, 8)  # that debugpy injects itself into
 _LISTEN = "have the program call dvm.debug.listen, and attach with \"connect\""
@@ -57,8 +57,10 @@ async def at_door(pid: int) -> Message | str:
     """What the process says at its door; a text that says why there is nobody. Raises RequestError if it cannot be attached to at all."""
     try:
         told = await asyncio.to_thread(knock, pid, {"cmd": "hello"}, _KNOCK)
-    except (NoDoor, WireError) as reason:
+    except NoDoor as reason:
         return str(reason)
+    except Shut as reason:  # nor is it injected: a process that has no time to answer would be stopped for long
+        raise RequestError(f"process {pid} {reason}", show=True) from None
     if told.get("debugged"):
         raise RequestError(f"process {pid} is attached to a debugger already: end that session first", show=True)
     return told
@@ -77,10 +79,18 @@ async def enter(session: Session, pid: int, access: str, answer: asyncio.Future[
     try:
         told = await asyncio.to_thread(knock, pid, ask, _ENTER)
         reason = "" if told.get("ok") else str(told.get("error"))
-    except (NoDoor, WireError) as error:
+    except Shut as error:
         reason = str(error)
     if reason:
         raise RequestError(f"process {pid} {reason}", show=True)
+
+
+async def injected(session: Session, pid: int, answer: asyncio.Future[Any]) -> None:
+    """Returns when debugpy is in the process, or is answering. Raises RequestError at once where its injection has failed."""
+    failed = session.python_events.injection_failed
+    await asyncio.wait({answer, failed, session.python_events.ready}, return_when=asyncio.FIRST_COMPLETED)
+    if failed.done():
+        raise RequestError(f"debugpy could not inject itself into process {pid}; the console has what gdb said. Else: {_LISTEN}", show=True)
 
 
 def check_injection(pid: int, no_door: str) -> None:

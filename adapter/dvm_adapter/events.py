@@ -27,6 +27,8 @@ _CALL_AGENT = ("exec(\"import os, sys\\nos.environ.update({environment})\\n"
                "if 'dvm_core' in sys.modules: import dvm_core.agent; dvm_core.agent.start()\")")
 
 
+_INJECTION_FAILED = "Attach to PID failed"  # all that debugpy says of it before its time is up
+
 _BEFORE_LAUNCHED = ("initialized", "output", "capabilities", "debugpySockets", "debugpyWaitingForServer")
 
 
@@ -36,7 +38,10 @@ class PythonEvents:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._exited = False
-        self.waiting: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()  # where debugpy waits for a program
+        loop = asyncio.get_running_loop()
+        self.waiting: asyncio.Future[tuple[str, int]] = loop.create_future()  # where debugpy waits for a program
+        self.ready: asyncio.Future[None] = loop.create_future()  # debugpy is in the program
+        self.injection_failed: asyncio.Future[None] = loop.create_future()
 
     async def handle(self, event: Message) -> None:
         name, body = event["event"], event.get("body") or {}
@@ -62,12 +67,16 @@ class PythonEvents:
             self._session.event("debugpyWaitingForServer", body)
 
     async def _on_output(self, body: Message) -> None:
+        if str(body.get("output", "")).startswith(_INJECTION_FAILED) and not self.injection_failed.done():
+            self.injection_failed.set_result(None)
         if body.get("category") != "telemetry" and not self._session.terminated:
             self._session.output.event(body)
 
     async def _on_initialized(self, body: Message) -> None:
         session = self._session
         session.started = True
+        if not self.ready.done():
+            self.ready.set_result(None)
         # Context "repl" would exchange the program's sys.stdout meanwhile, under a `print` that is just writing to it.
         session.python.request("evaluate", {"expression": _NODELAY, "context": "clipboard"})
         if not session.config.launched and session.config.child is None:

@@ -69,9 +69,12 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
     if config.relay and config.child:
         session.spawn(_find_child_agent(session, config.relay, config.child))
     answer = asyncio.ensure_future(session.python.ask(command, forwarded))
-    if config.process and access:
+    if config.process and not config.connect:
         try:
-            await attaching.enter(session, config.process, access, answer)
+            if access:
+                await attaching.enter(session, config.process, access, answer)
+            else:
+                await attaching.injected(session, config.process, answer)
         except BaseException:  # also a client that does not want to wait any longer
             answer.cancel()
             peer.kill()

@@ -26,8 +26,12 @@ _MOST_BYTES = 4096  # of a door's file
 _MARK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 
 
-class NoDoor(Exception):
-    """The process has no door that can be entered; the text says why, in a sentence without its subject."""
+class Shut(Exception):
+    """The process's door cannot be entered; the text says why, in a sentence without its subject."""
+
+
+class NoDoor(Shut):
+    """The process has none."""
 
 
 def start_time(pid: int) -> str:
@@ -157,7 +161,7 @@ def environment_of(pid: int) -> dict[str, str]:
 
 
 def knock(pid: int, message: dict[str, Any], timeout: float = 10.0) -> dict[str, Any]:
-    """The answer of a process's door to `message`. Raises NoDoor, and WireError for what is no answer."""
+    """The answer of a process's door to `message`. Raises Shut."""
     told = _find(pid)
     family, address = (socket.AF_UNIX, told["socket"]) if "socket" in told else (socket.AF_INET, ("127.0.0.1", told["port"]))
     try:
@@ -167,11 +171,11 @@ def knock(pid: int, message: dict[str, Any], timeout: float = 10.0) -> dict[str,
             write_frame(sock, {**message, "token": told["token"]})
             answer = read_frame(sock)
     except TimeoutError:
-        raise NoDoor(f"did not answer within {timeout:.0f} s: it may be stopped, or busy in a long native call") from None
-    except OSError as error:
-        raise NoDoor(f"does not answer ({error.strerror or error})") from None
+        raise Shut(f"did not answer within {timeout:.0f} s: it may be stopped, or busy in a long native call") from None
+    except (OSError, WireError) as error:
+        raise Shut(f"does not answer ({error})") from None
     if answer is None:
-        raise NoDoor("did not answer: it ended, or does not take orders from this user")
+        raise Shut("did not answer: it ended, or does not take orders from this user")
     return answer
 
 
@@ -182,17 +186,17 @@ def _find(pid: int) -> dict[str, Any]:
             with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as opened:
                 status = os.fstat(opened.fileno())
                 if hasattr(os, "getuid") and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
-                    raise NoDoor(f"has a door that others than you can write to: {file}")
+                    raise Shut(f"has a door that others than you can write to: {file}")
                 told = json.loads(opened.read(_MOST_BYTES))
         except OSError:
             continue
         except ValueError:
-            raise NoDoor(f"has a door that cannot be read: {file}") from None
+            raise Shut(f"has a door that cannot be read: {file}") from None
         if isinstance(told, dict) and isinstance(told.get("token"), str) and (
                 isinstance(told.get("port"), int) or isinstance(told.get("socket"), str) and hasattr(socket, "AF_UNIX")):
             return told
-        raise NoDoor(f"has a door that cannot be read: {file}")
+        raise Shut(f"has a door that cannot be read: {file}")
     raise NoDoor("has no door: it has not imported dvm_core, or runs where another cache or another home is used")
 
 
-__all__ = ["Door", "NoDoor", "WireError", "environment_of", "folders", "knock", "start_time", "stat_fields", "sweep"]
+__all__ = ["Door", "NoDoor", "Shut", "environment_of", "folders", "knock", "start_time", "stat_fields", "sweep"]
