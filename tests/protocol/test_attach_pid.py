@@ -28,9 +28,9 @@ WAIT = 120  # seconds: on hanging, not on speed
 class Program:
     """A running program, and what it has printed."""
 
-    def __init__(self, *arguments, program=PROGRAM, env=None):
+    def __init__(self, *arguments, program=PROGRAM):
         self.process = subprocess.Popen([sys.executable, "-X", "faulthandler", str(program), *map(str, arguments)], stdout=subprocess.PIPE,
-                                        env=env or environment(), text=True)
+                                        env={**environment(), "DVM_CACHE": os.environ["DVM_CACHE"]}, text=True)
         self.pid = self.process.pid
         self.lines = []
         self._coming = queue.Queue()
