@@ -1,7 +1,8 @@
 """Instructions as addresses: what the Disassembly view scrolls over and instruction breakpoints name.
 
 An address is "0x" and 16 hex digits: the program's id in the upper half, the instruction's index plus BIAS in the lower. The bias leaves
-room for the positions before the first instruction that a view asks for; texts of one length sort like the numbers."""
+room for the positions before the first instruction that a view asks for; texts of one length sort like the numbers. A tile instruction has
+TILES plus its area (14 bits) and its line in the area's listing (16 bits) in the lower half: above all instructions of the program."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 from .errors import RequestError
 
 BIAS = 1 << 31
-_PROGRAM = 32
+TILES = 3 << 30
+_PROGRAM, _AREA = 32, 16
 
 
 def address(program: int, index: int) -> str:
@@ -27,3 +29,14 @@ def parse(reference: Any, offset: int = 0) -> tuple[int, int]:
     if program <= 0:
         raise RequestError(f"there is no program at {reference}")
     return program, low - BIAS
+
+
+def tile_address(program: int, area: int, line: int) -> str:
+    """The text for a tile instruction; with area 0 and a negative line, or a large one, of positions where none is."""
+    return f"0x{(program << _PROGRAM) + TILES + (area << _AREA) + line:016x}"
+
+
+def tile_of(index: int) -> tuple[int, int] | None:
+    """(area, line) if the index that `parse` gave is a tile instruction's."""
+    low = index + BIAS - TILES
+    return (low >> _AREA, low & ((1 << _AREA) - 1)) if low >= 0 else None

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .addresses import address, parse
+from .addresses import address, parse, tile_address, tile_of
 from .channel import Message
 from .conditions import wrong_expression, wrong_hits
 from .errors import RequestError
@@ -31,6 +31,8 @@ async def disassemble(session: Session, arguments: Body) -> Body:
     if not 0 <= count <= MOST:
         raise RequestError(f"instructionCount is {count}; it must be in 0..{MOST}")
     program, base = parse(arguments.get("memoryReference"), arguments.get("offset") or 0)
+    if (tile := tile_of(base)) is not None:
+        return {"instructions": await _tile_code(session, program, tile, int(arguments.get("instructionOffset") or 0), count)}
     first = base + int(arguments.get("instructionOffset") or 0)
     start, end = max(first, 0), max(first + count, 0)
     known: dict[int, Message] = {}
@@ -64,11 +66,32 @@ async def disassemble(session: Session, arguments: Body) -> Body:
     return {"instructions": shown}
 
 
+async def _tile_code(session: Session, program: int, tile: tuple[int, int], offset: int, count: int) -> list[Message]:
+    """The same of tile instructions, area after area."""
+    listed = (await session.tensors.ask("tileDisassemble", program=program)).get("instructions") or []
+    places = [(entry["area"], entry["line"]) for entry in listed]
+    base = next((number for number, place in enumerate(places) if place >= tile), len(places))
+    last = places[-1] if places else (0, 0)
+    shown: list[Message] = []
+    for number in range(base + offset, base + offset + count):
+        if not 0 <= number < len(listed):
+            where = tile_address(program, 0, number) if number < 0 else tile_address(program, last[0], last[1] + 1 + number - len(listed))
+            shown.append({"address": where, "instruction": "", "presentationHint": "invalid"})
+            continue
+        entry = listed[number]
+        line: Message = {"address": tile_address(program, *places[number]), "instruction": str(entry.get("text", ""))}
+        line["symbol"] = f"area {entry['area']}"
+        if entry.get("file"):
+            line["location"], line["line"] = source_of(str(entry["file"])), int(entry.get("sourceLine") or 0)
+        shown.append(line)
+    return shown
+
+
 @request("setInstructionBreakpoints", supportsInstructionBreakpoints=True)
 async def set_instruction_breakpoints(session: Session, arguments: Body) -> Body:
     """Replaces all instruction breakpoints. A mistake in one is an answer about that one, not an error."""
     points = session.breakpoints
-    before = {(item["program"], item["instruction"]): item["id"] for item in points.instructions}
+    before = {(item["program"], item["index"]): item["id"] for item in points.instructions}
     answers: list[Message] = []
     items: list[Message] = []
     for asked in arguments.get("breakpoints") or []:
@@ -81,13 +104,15 @@ async def set_instruction_breakpoints(session: Session, arguments: Body) -> Body
             continue
         # The same instruction keeps its id over a change of condition.
         answer["id"] = before.get((program, index)) or points.new_id()
-        answer["instructionReference"] = address(program, index)
+        tile = tile_of(index)
+        answer["instructionReference"] = address(program, index)  # of tiles as well: an address is a sum
         hits = asked.get("hitCondition")
         if why := wrong_hits(hits) or wrong_expression(asked.get("condition")):
             answer.update(reason="failed", message=why)
             continue
         points.alone(answer["id"])
-        items.append({"id": answer["id"], "program": program, "instruction": index, "condition": asked.get("condition"),
+        where = {"instruction": index} if tile is None else {"area": tile[0], "line": tile[1]}
+        items.append({"id": answer["id"], "program": program, "index": index, **where, "condition": asked.get("condition"),
                       "hitCondition": hits})
     points.instructions = items
     if session.has_agent:

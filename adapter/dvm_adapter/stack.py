@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .addresses import address
+from .addresses import address, tile_address
 from .channel import Message
 from .references import is_ours
 from .registry import Body, Needs, request
@@ -37,6 +37,11 @@ class TensorScope:
     frame: TensorFrame
 
 
+@dataclass
+class TileScope:
+    """The scope of what the tile's instructions have made."""
+
+
 def source_of(path: str) -> Message:
     return {"name": os.path.basename(path), "path": path}
 
@@ -60,6 +65,10 @@ def _shown(stop: Stop) -> Message:
             shown["endLine"] = frame["endLine"]
     if isinstance(frame.get("program"), int) and isinstance(frame.get("instruction"), int):
         shown["instructionPointerReference"] = address(frame["program"], frame["instruction"])
+    tile = frame.get("tile")
+    if tile and "instructionPointerReference" in shown:
+        shown["instructionPointerReference"] = tile_address(frame["program"], tile["area"], tile["line"])
+        shown["name"] = f"{name}  ▸ tile {tile['tile'] + 1} of {tile['tiles']}"
     return shown
 
 
@@ -119,6 +128,9 @@ async def scopes(session: Session, arguments: Body) -> Body:
         return {"scopes": []}
     frame = session.references.get(reference, TensorFrame)
     found = [{"name": "Tensors", "variablesReference": session.references.add(TensorScope(frame)), "expensive": False}]
+    if (frame.stop.tensor or {}).get("tile"):
+        found.append({"name": "Local memory", "variablesReference": session.references.add(TileScope()), "expensive": False,
+                      "presentationHint": "registers"})
     python = await python_below(session, frame)
     if python is not None:
         below = (await session.python.ask("scopes", {"frameId": python["id"]})).get("scopes") or []

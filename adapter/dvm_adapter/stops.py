@@ -212,7 +212,7 @@ class Stops:
     async def _step_vm(self, command: str, arguments: Message, stop: Stop) -> bool:
         kind = {"next": "line", "stepIn": "instruction", "stepOut": "out"}[command]
         if arguments.get("granularity") == "instruction" and command != "stepOut":
-            kind = "instruction"
+            kind = {"next": "instruction", "stepIn": "into"}[command]  # into: the tile code of a fused area
         self._step = (command, stop.thread)  # before asking: the next vmstop may come with the answer
         self._leave()
         try:

@@ -103,7 +103,11 @@ class Prompt(cmd.Cmd):
         self._step("stepOut")
 
     def do_stepi(self, arg: str) -> None:
-        """stepi (si): to the next instruction of the tensor program"""
+        """stepi (si): to the next instruction of the tensor program, or of a tile"""
+        self._step("next", granularity="instruction")
+
+    def do_tile(self, arg: str) -> None:
+        """tile: into the tile code of the area that begins here; stepi goes on in it, next leaves it"""
         self._step("stepIn", granularity="instruction")
 
     def _step(self, command: str, **more: Any) -> None:

@@ -11,7 +11,7 @@ from .channel import Message
 from .errors import RequestError
 from .references import is_ours
 from .registry import Body, Needs, request
-from .stack import TensorScope, source_of
+from .stack import TensorScope, TileScope, source_of
 
 if TYPE_CHECKING:
     from .session import Session
@@ -107,6 +107,11 @@ async def variables(session: Session, arguments: Body) -> Body:
 async def _tensors(session: Session, scope: TensorScope, arguments: Body) -> list[Message]:
     listed = (await session.tensors.ask("tensors")).get("tensors") or []
     return [variable_for(session, told) for told in listed]
+
+
+async def _tile_values(session: Session, scope: TileScope, arguments: Body) -> list[Message]:
+    listed = (await session.tensors.ask("tileValues")).get("tensors") or []
+    return [{**variable_for(session, told), "presentationHint": {"attributes": ["readOnly"]}} for told in listed]
 
 
 async def _fixed_children(session: Session, tensor: Tensor, arguments: Body) -> list[Message]:
@@ -245,4 +250,5 @@ async def _rows(session: Session, values: Values, start: int, count: int, argume
     return shown
 
 
-_CHILDREN: dict[type, Any] = {TensorScope: _tensors, Tensor: _fixed_children, Statistics: _statistics, Values: _values}
+_CHILDREN: dict[type, Any] = {TensorScope: _tensors, TileScope: _tile_values, Tensor: _fixed_children, Statistics: _statistics,
+                              Values: _values}

@@ -9,6 +9,7 @@ from .commands import Answer, Arguments, CommandError, command, need
 from .conditions import BadCondition, Gate
 from .hooks import clear_hook, program_name
 from .places import place, real
+from .tiles import listing
 
 if TYPE_CHECKING:
     from .session import Session
@@ -18,7 +19,7 @@ _NEAREST = 2  # lines with a gradient that are named for one without
 
 @dataclass
 class Point:
-    """One breakpoint. A line has `path` and `line`, an instruction `program` and `instruction`."""
+    """One breakpoint. A line has `path` and `line`, an instruction `program` and `instruction`, a tile instruction `program` and `tile`."""
     id: int
     hook: int  # our number in the core
     gate: Gate
@@ -27,6 +28,7 @@ class Point:
     mode: str = "forward"
     program: int = 0
     instruction: int | None = None
+    tile: tuple[int, int] | None = None  # area, and line of its listing
     hooked: set[tuple[int, int]] = field(default_factory=set)  # (program, instruction) with a STOP of ours
     bound: Answer | None = None  # "tensorLine" of the first program that has the line
     hint: str = ""  # why a backward line will not stop, as far as the programs so far show
@@ -34,7 +36,7 @@ class Point:
     @property
     def identity(self) -> tuple[Any, ...]:
         """What makes it the same breakpoint when the list is sent again: conditions may change, the hits go on."""
-        return (real(self.path), self.line, self.mode) if self.path else (self.program, self.instruction)
+        return (real(self.path), self.line, self.mode) if self.path else (self.program, self.instruction, self.tile)
 
 
 class Breakpoints:
@@ -59,6 +61,12 @@ class Breakpoints:
 
     def on(self, program: int, instruction: int) -> list[Point]:
         return [point for point in self._by_hook.values() if (program, instruction) in point.hooked]
+
+    def tiles_at(self, view: Any) -> list[Point]:
+        """Those on the tile instruction, or in the strip, that a view stands before."""
+        at = view.tiles.area, view.tiles.replay.line
+        return [point for point in self._instructions if point.program == view.program.id and point.tile is not None
+                and (point.tile[0], view.tiles.strip(point.tile[1])) == at]
 
     # ---- the lists ---------------------------------------------------------------------------------------------------------------------
     def set_lines(self, asked: list[Answer]) -> list[Answer]:
@@ -153,6 +161,12 @@ class Breakpoints:
 
     def _place(self, point: Point, program: Any) -> None:
         """Sets the hooks of one breakpoint in one program."""
+        if point.tile is not None:
+            area, line = point.tile
+            if program.id == point.program and any(known.line == line for known in listing(program, area)):
+                # The launch stops before the area, which is then run again up to the instruction.
+                self._hook(point, program, program.instructions[min(program.fused_areas()[area].instructions)])
+            return
         if point.instruction is not None:
             if program.id == point.program and 0 <= point.instruction < len(program.instructions):
                 self._hook(point, program, program.instructions[point.instruction])
@@ -199,6 +213,9 @@ def _tensor_line(program: Any, instruction: Any, backward: bool) -> Answer:
 def _verified(point: Point) -> Answer:
     if point.hint:
         return {"id": point.id, "verified": False, "message": point.hint}
+    if point.bound is None and point.tile is not None:
+        where = f"program {point.program} has no tile instruction {point.tile[1]} in area {point.tile[0]}"
+        return {"id": point.id, "verified": False, "message": where}
     if point.bound is None:
         missing = "" if point.instruction is None else f"there is no instruction {point.instruction} in program {point.program}"
         return {"id": point.id, "verified": False, "message": missing}
@@ -206,6 +223,9 @@ def _verified(point: Point) -> Answer:
     name = program_name(bound["program"]) or "a program that is gone"
     direction = "gradient of this line" if bound["backward"] else "tensor line"
     area = f", area {bound['area']}" if bound["area"] >= 0 else ""  # a view is in no area
+    if point.tile is not None:
+        return {"id": point.id, "verified": True, "message": f"tile instruction {point.tile[1]} of area {point.tile[0]} of {name}",
+                "tensorLine": bound}
     return {"id": point.id, "verified": True, "message": f"{direction}: instruction {bound['instruction']} of {name}{area}",
             "tensorLine": bound}
 
@@ -221,6 +241,9 @@ def _line_of(item: Arguments) -> Point:
 
 
 def _instruction_of(item: Arguments) -> Point:
+    if item.get("area") is not None:
+        tile = need(item, "area", int), need(item, "line", int)
+        return Point(need(item, "id", int), 0, Gate(), program=need(item, "program", int), tile=tile)
     return Point(need(item, "id", int), 0, Gate(), program=need(item, "program", int), instruction=need(item, "instruction", int))
 
 

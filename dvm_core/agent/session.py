@@ -26,6 +26,7 @@ from . import (  # noqa: F401 - each declares commands
     stop_commands,
     switching,
     tensors,
+    tiles,
     tracing,
     watches,
     writing,

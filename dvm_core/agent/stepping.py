@@ -33,4 +33,7 @@ def _first_after(view: LaunchView, differs: Any) -> int:
     return len(view.instructions)
 
 
-TARGETS: dict[str, Callable[[LaunchView], int]] = {"instruction": _next_instruction, "line": _next_line, "out": _out_of_function}
+TARGETS: dict[str, Callable[[LaunchView], int]] = {
+    "instruction": _next_instruction, "line": _next_line, "out": _out_of_function,
+    "into": _next_instruction,  # where there is no tile code to go into
+}

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..frontends import capture
-from . import explain, naming, python_stop
+from . import explain, naming, python_stop, tiles
 from .commands import Answer, CommandError
 from .evaluate import evaluate
 from .lookup import Names
@@ -113,10 +113,22 @@ class Stops:
         points = self._session.breakpoints.at(hooks) if reason == "hook" else []
         hit = self._stopping(points, view)
         if reason != "hook" or hit:
-            kind = reason if reason != "hook" else "instruction" if all(point.instruction is not None for point in hit) else "breakpoint"
+            kind = reason if reason != "hook" else "breakpoint" if any(point.path for point in hit) else "instruction"
+            if hit and all(point.tile is not None for point in hit):
+                self._enter_tiles(view, hit)
             self._hold(view, kind, [point.id for point in hit], text)
+            view.show(None)
         if reason == "hook" and self.enabled:
             self._look_at_data(view, instruction)
+
+    @staticmethod
+    def _enter_tiles(view: LaunchView, points: list[Point]) -> None:
+        """To the first of the tile instructions, in the first tile of their area."""
+        area, line = min(point.tile for point in points if point.tile is not None)
+        view.show(tiles.enter(view, area))
+        if view.tiles is not None:
+            view.tiles.run_to(line)
+            view.show(view.tiles)
 
     def _note(self, launch: Any, instruction: int, reason: str) -> None:
         """What a filter finds in the flush of a stop of Python's, which stands already: told with that stop."""
@@ -274,6 +286,8 @@ class Stops:
             if stop.launch is None:
                 raise CommandError("Python stands on this line, not the tensor program: the step is Python's")
             self._session.references.clear()
+            if self._step_in_tiles(stop, kind):
+                return
             reached, points, text = self._advance(stop.view, TARGETS[kind](stop.view))
             if reached >= len(stop.view.instructions) and not text:
                 self._session.connection.event("vmdone")
@@ -284,6 +298,28 @@ class Stops:
             stop.epoch = self._next_epoch()
             self._passed = (stop.launch.number, reached)
             self._announce(stop, "data" if text else "breakpoint" if points else "step", points, text)
+
+    def _step_in_tiles(self, stop: Stop, kind: str) -> bool:
+        """A step that begins and ends between tile instructions. Else the view is at an instruction of the program again."""
+        view = stop.view
+        if view.tiles is None:
+            if kind != "into" or view.launch.next != view.at or (found := tiles.enter(view)) is None or min(found.instructions) != view.at:
+                return False
+            view.show(found)
+        elif kind in ("instruction", "into") and view.tiles.step():
+            view.show(view.tiles)
+        else:
+            ended = view.tiles if view.tiles.replay.done else None
+            view.show(None)
+            view.at = min(view.launch.next, len(view.instructions) - 1)
+            if ended is None or view.launch.next not in ended.instructions:
+                return False
+            view.launch.run_until(max(ended.instructions))  # the rest of the area, but for its last instruction, which the step takes
+            return False
+        points = self._stopping(self._session.breakpoints.tiles_at(view), view)
+        stop.epoch = self._next_epoch()
+        self._announce(stop, "instruction" if points else "step", [point.id for point in points])
+        return True
 
     def _advance(self, view: LaunchView, target: int) -> tuple[int, list[int], str]:
         """Runs up to `target`, or to a breakpoint before it that stops. (instruction reached, their ids, what was written)."""

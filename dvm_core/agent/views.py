@@ -5,7 +5,7 @@ import ast
 import functools
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from . import naming, values
 from .commands import Answer
 from .places import Place, Texts, place, qualname, user_frame
 from .tensors import Tensor
+
+if TYPE_CHECKING:
+    from .tiles import Tiles
 
 _MOST_LISTED = 200
 CONSTANT = "it is a dvm.constant, of which products keep prepared copies"
@@ -47,6 +50,13 @@ class LaunchView:
         self.inputs = self.program.input_shapes
         self.names = naming.of_program(self.program)
         self.at = instruction
+        self.tiles: Tiles | None = None  # where it stands inside an area, between tile instructions
+
+    def show(self, tiles: Tiles | None) -> None:
+        """Stands between tile instructions, at the tensor instruction of the next one; or no more."""
+        self.tiles = tiles
+        if tiles is not None and tiles.replay.instruction >= 0:
+            self.at = tiles.replay.instruction
 
     @property
     def place(self) -> Place:
@@ -60,7 +70,7 @@ class LaunchView:
             "column": where.column, "endLine": where.end_line, "function": where.function, "backward": where.backward,
             "program": self.program.id, "programName": self.program.name, "instruction": self.at, "instructions": len(self.instructions),
             "area": instruction.area, "areas": len(areas), "areaInstructions": list(area.instructions) if area else [self.at],
-            "opcode": instruction.name,
+            "opcode": instruction.name, **({"tile": self.tiles.message()} if self.tiles is not None else {}),
         }
 
     # ---- tensors

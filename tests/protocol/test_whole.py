@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import some
+from dvm_adapter import addresses
 from harness import PROGRAMS, environment, line_of
 
 numpy = pytest.importorskip("numpy")
@@ -302,3 +303,33 @@ def test_the_memory_view_zooms_and_follows_a_buffer(session, program):
     assert all(t["op"] for t in told) and any(t["before"] or t["after"] for t in told)
     assert "must be a count of instructions" in session.refusal("dvm/memoryView", **{"from": "x"})
     assert "no buffer 99999999" in session.refusal("dvm/memoryView", select=99999999)
+
+
+def test_the_disassembly_view_goes_into_a_tile_and_out_again(session, program):
+    session.start(program, args=["1000", "0.02"])
+    wait_for(lambda: len(steps_printed(session)) > 1)
+    number = session.request("dvm/programs")["programs"][0]["id"]
+    first = addresses.tile_address(number, 0, 0)
+    code = session.request("disassemble", memoryReference=first, instructionOffset=-2, instructionCount=9)["instructions"]
+    listed = [line for line in code if line.get("presentationHint") != "invalid"]
+    assert len(code) == 9 and [line["address"] for line in code] == sorted({line["address"] for line in code})
+    assert listed[0] == {"address": first, "instruction": some.containing("."), "symbol": "area 0", "line": line_of(program, "h = x * w"),
+                         "location": {"name": "loop.py", "path": str(program)}}
+    asked = [{"instructionReference": first, "offset": 1}, {"instructionReference": first, "offset": 999}]
+    answers = session.request("setInstructionBreakpoints", breakpoints=asked)["breakpoints"]
+    assert [a["verified"] for a in answers] == [True, False] and "no tile instruction 999" in answers[1]["message"]
+    body = session.stopped(reason="instruction breakpoint", hitBreakpointIds=[answers[0]["id"]])
+    thread = body["threadId"]
+    top = session.stack(thread)[0]
+    assert "tile 1 of 1" in top["name"] and int(top["instructionPointerReference"], 16) >= int(first, 16)
+    scopes = session.scopes(top["id"])
+    assert scopes["Local memory"]["presentationHint"] == "registers"
+    session.request("setInstructionBreakpoints", breakpoints=[])
+    session.request("next", threadId=thread, granularity="instruction")
+    session.stopped(reason="step")
+    made = session.variables(session.scopes(session.stack(thread)[0]["id"])["Local memory"]["variablesReference"])
+    assert made and all(numpy.prod(eval(variable["type"].partition("[")[2].rstrip("]").replace(",", "*"))) <= 32 for variable in made)
+    before = len(steps_printed(session))
+    session.go_on(thread)
+    wait_for(lambda: len(steps_printed(session)) > before + 2)
+    assert {words[3] for words in steps_printed(session)} == {steps_printed(session)[0][3]}

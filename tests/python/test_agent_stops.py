@@ -130,7 +130,7 @@ def test_a_step_stops_at_a_breakpoint_on_its_way_and_the_launch_does_not_stop_th
 def test_stepping_needs_a_stop(adapter):
     with pytest.raises(Refused, match="this needs a stop on a tensor line"):
         adapter.request("step", kind="line")
-    with pytest.raises(Refused, match="there is no step 'back'; there are instruction, line, out"):
+    with pytest.raises(Refused, match="there is no step 'back'; there are instruction, line, out, into"):
         adapter.request("step", kind="back")
 
 
