@@ -23,6 +23,7 @@ MODES: tuple[Message, ...] = (
     {"mode": "backward", "label": "Backward", "description": "Stop in the gradient of the line", "appliesTo": ["source"]},
     {"mode": "both", "label": "Forward and backward", "description": "Stop in the line and in its gradient", "appliesTo": ["source"]},
 )
+_NOT_RUNNING = "the running program does not have this line: what was saved is not in force"
 _MODES = tuple(mode["mode"] for mode in MODES)
 
 Key = tuple[int, int]  # line and column, as the client asked
@@ -39,6 +40,7 @@ class Breakpoint:
     refused: str = ""  # a mistake in the request: no engine gets it
     python: Message = field(default_factory=dict)  # debugpy's answer
     tensor: Message = field(default_factory=dict)  # the agent's
+    shift: int | None = 0  # from the line asked for to that of the text in force, None if that has no such line
     hit: bool = False
     reported: bool = False  # the client believes it verified
 
@@ -52,9 +54,12 @@ class Breakpoint:
         shown: Message = {"id": self.id, "line": line, "source": {"path": self.path}}
         if self.refused:
             return {**shown, "verified": False, "reason": "failed", "message": self.refused}
+        if self.shift is None:
+            self.reported = False
+            return {**shown, "verified": False, "reason": "pending", "message": _NOT_RUNNING}
         for name in ("line", "endLine", "column", "endColumn"):
             if self.forward and self.python.get(name):  # debugpy says line 0 where it finds the file empty, in the middle of a save
-                shown[name] = self.python[name]
+                shown[name] = self.python[name] - (self.shift or 0 if name in ("line", "endLine") else 0)
         verified = bool((self.forward and self.python.get("verified")) or self.tensor.get("verified") or self.hit)
         messages = [self.tensor.get("message") if self.tensor.get("verified") or not self.forward else None]
         if not verified:
@@ -72,8 +77,12 @@ class Breakpoint:
         self.reported = verified
         return shown
 
+    def placed(self) -> Message:
+        """What was asked for, at its line in the text in force."""
+        return {**self.asked, "line": self.asked["line"] + (self.shift or 0)}
+
     def for_agent(self) -> Message:
-        asked = self.asked
+        asked = self.placed()
         return {"id": self.id, "path": self.path, "line": asked.get("line"), "mode": self.mode, "condition": asked.get("condition"),
                 "hitCondition": asked.get("hitCondition"), "logMessage": asked.get("logMessage")}
 
@@ -117,19 +126,22 @@ class Breakpoints:
             # debugpy's server in the program would end by it, also with a sourceReference
             return [{"verified": False, "id": self.new_id(), "reason": "failed", "message": "a source without a path"} for _ in wanted]
         before = self._files.get(path, {})
-        points = [self._point(path, asked, before) for asked in wanted]
+        points = asked = [self._point(path, one, before) for one in wanted]
         self._files[path] = {self._key(point.asked): point for point in points}
         kept = {point.id for point in points}
         for point in before.values():
             if point.id not in kept:
                 self._by_id.pop(point.id, None)
+        if arguments.get("sourceModified"):  # the list is for what was saved, which may not be in force yet, or never
+            await self._session.reloads.compare(path)
+            points = list(self._files.get(path, {}).values())
         self._session.tracing.look()
         # Both engines' requests leave in this order, without a wait between them; only the answers are waited for.
         python = self._ask_python(path, arguments, points)
         tensor = self._ask_agent()
         await python
         await tensor
-        return [point.shown() for point in points]
+        return [self._files.get(path, {}).get(self._key(point.asked), point).shown() for point in asked]
 
     @staticmethod
     def _key(asked: Message) -> Key:
@@ -155,9 +167,12 @@ class Breakpoints:
         return point
 
     def _ask_python(self, path: str, arguments: Body, points: list[Breakpoint]) -> asyncio.Future[None]:
-        mine = [point for point in points if point.forward and not point.refused]
-        asked = [{key: value for key, value in point.asked.items() if key != "mode"} for point in mine]
-        forwarded = {key: value for key, value in arguments.items() if key != "lines"}
+        for point in points:
+            line: Any = point.asked.get("line")
+            point.shift = self._session.reloads.shift(path, line) if _is_number(line) else 0
+        mine = [point for point in points if point.forward and not point.refused and point.shift is not None]
+        asked = [{key: value for key, value in point.placed().items() if key != "mode"} for point in mine]
+        forwarded = {key: value for key, value in arguments.items() if key not in ("lines", "sourceModified")}
         request = self._session.python.request(
             "setBreakpoints", {**forwarded, "source": {**(arguments.get("source") or {}), "path": path}, "breakpoints": asked})
 
@@ -181,7 +196,8 @@ class Breakpoints:
         return asyncio.ensure_future(self._agent_answer(self._send_lines(self._session.tensors)))
 
     def _send_lines(self, agent: AgentPeer) -> asyncio.Future[Message]:
-        lines = [point.for_agent() for points in self._files.values() for point in points.values() if not point.refused]
+        lines = [point.for_agent() for points in self._files.values() for point in points.values()
+                 if not point.refused and point.shift is not None]
         return agent.send("breakpoints", lines=lines)
 
     async def _agent_answer(self, sent: asyncio.Future[Message]) -> None:

@@ -12,6 +12,7 @@ from dvm_wire import SETTLED, Saves, folders, watching
 
 from .channel import Message
 from .errors import RequestError
+from .line_map import LineMap
 from .registry import Body, Needs, request
 from .sources import old_source
 from .stack import source_of
@@ -46,6 +47,8 @@ class Reloads:
         self._settle_timer: asyncio.TimerHandle | None = None
         self._reported: tuple[str, bool] | None = None  # what was told last, and whether it was an answer
         self._swapped = False  # whether code was ever replaced
+        self._maps: dict[str, LineMap] = {}  # of files whose text on disk is not in force
+        self._answers = 0  # a comparison that was asked for before the newest answer is stale
 
     # ---- reloading
     async def reload(self, path: str, settled: bool = False) -> Message:
@@ -75,28 +78,71 @@ class Reloads:
             return
         self._reported = mark, answer
         self._session.event("dvm/reload", body)
-        if body.get("outcome") == "applied":
-            self._session.spawn(self._applied(body))
+        self._answers += 1
+        self._session.spawn(self._answered(body))
 
-    async def _applied(self, body: Message) -> None:
-        """New code is in force: breakpoints follow it, and the client looks at stacks and sources again."""
+    async def _answered(self, body: Message) -> None:
+        """Breakpoints are where the text in force has them; with new code in force the client looks at stacks and sources again."""
         session = self._session
-        self._swapped = True
-        path = body.get("path")
-        if isinstance(path, str):
+        path, applied = body.get("path"), body.get("outcome") == "applied"
+        self._swapped = self._swapped or applied
+        if not isinstance(path, str):
+            return
+        moved = await self.compare(path)
+        if applied or moved:
             await session.breakpoints.renew(path)
-            session.event("loadedSource", {"reason": "changed", "source": source_of(path)})
-        if session.stops.stopped and session.client_arguments.get("supportsInvalidatedEvent"):
-            session.event("invalidated", {"areas": ["stacks", "variables"]})
+            if applied:
+                session.event("loadedSource", {"reason": "changed", "source": source_of(path)})
+            if session.stops.stopped and session.client_arguments.get("supportsInvalidatedEvent"):
+                session.event("invalidated", {"areas": ["stacks", "variables"]})
+
+    # ---- the text on disk and the text in force
+    async def compare(self, path: str) -> bool:
+        """Finds out whether the program runs the text that is on disk. Gives whether lines are elsewhere now, or were."""
+        key, differed = os.path.realpath(path), self._map(path) is not None
+        with contextlib.suppress(RequestError, asyncio.TimeoutError):
+            while self._session.has_agent:
+                asked = self._answers
+                told = await self._session.tensors.ask("texts", path=path)
+                found = await asyncio.to_thread(LineMap, str(told["inForce"]), str(told["disk"])) if "disk" in told else None
+                if asked != self._answers:
+                    continue
+                self._maps.pop(key, None)
+                if found is not None:
+                    self._maps[key] = found
+                break
+        return differed or key in self._maps
+
+    def _map(self, path: str | None) -> LineMap | None:
+        return self._maps.get(os.path.realpath(path)) if self._maps and path else None
+
+    def shift(self, path: str, line: int) -> int | None:
+        """What to add to a line of the file for its line in the text in force, None if that has no such line."""
+        lines = self._map(path)
+        found = lines.to_force(line) if lines is not None else line
+        return None if found is None else found - line
+
+    def place(self, frame: Message) -> None:
+        """Moves a frame from the text in force to the file, or shows that text where the file does not have the line."""
+        source = frame.get("source") or {}
+        lines = self._map(source.get("path"))
+        if lines is None or source.get("sourceReference"):
+            return
+        line = lines.to_disk(frame["line"])
+        if line is None:
+            frame["source"] = old_source(self._session, source["path"], lines.in_force)
+        else:
+            moved = line - frame["line"]
+            frame.update({name: frame[name] + moved for name in ("line", "endLine") if frame.get(name)})
 
     async def date(self, thread: Any, frames: list[Message]) -> None:
         """Gives debugpy's frames that run code from before a reload the text their lines are numbered in."""
         session = self._session
-        if not self._swapped or not session.has_agent or not isinstance(thread, int):
+        if not session.has_agent or not isinstance(thread, int):
             return
         told: list[Message] = []
         with contextlib.suppress(RequestError):
-            if (ident := await session.stops.ident_of(thread)) is not None:
+            if self._swapped and (ident := await session.stops.ident_of(thread)) is not None:
                 told = (await session.tensors.ask("outdated", thread=ident)).get("frames") or []
         for frame in frames:
             path = str((frame.get("source") or {}).get("path") or "")
@@ -105,6 +151,8 @@ class Reloads:
             if at is not None:
                 frame["source"] = old_source(session, path, told[at]["text"])
                 del told[:at + 1]  # both lists are innermost first
+            else:
+                self.place(frame)
 
     # ---- watching
     def start(self) -> None:

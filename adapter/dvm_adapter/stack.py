@@ -81,6 +81,7 @@ async def stack_trace(session: Session, arguments: Body) -> Body:
         return body
     tensor_frame(session, stop)
     ours = [_shown(stop)]
+    session.reloads.place(ours[0])
     if not stop.python:
         return {"stackFrames": ours, "totalFrames": 1}
     stop.label_frame = stop.label_frame or session.references.add(LabelFrame())

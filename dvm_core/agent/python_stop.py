@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -60,14 +61,18 @@ def attached() -> bool:
 
 
 # ---- once per session --------------------------------------------------------------------------------------------------------------
-def prepare() -> None:
-    """Makes pydevd answer at once, lose no request, and pass over our files. Cheap to repeat; does nothing without pydevd."""
+def prepare(in_force: Callable[[str], str | None] = lambda path: None) -> None:
+    """Makes pydevd answer at once, lose no request, pass over our files, and bind lines by the text that runs. Cheap to repeat; does
+    nothing without pydevd.
+
+    in_force: a file's text that the running code was compiled from, None where that is not known."""
     pydevd = debugger()
     if pydevd is not None:
         _no_delay(pydevd)
         _one_queue_a_thread(pydevd)
         _hold_streams()
         _hide_files(pydevd)
+        _bind_lines(in_force)
 
 
 def _no_delay(pydevd: Any) -> None:
@@ -132,6 +137,21 @@ def _hide_files(pydevd: Any) -> None:
         api = _need(_module("_pydevd_bundle.pydevd_api"), "PyDevdAPI")()
         _need(api, "set_exclude_filters")(pydevd, [ours, *filters])
         _need(pydevd, "clear_dont_trace_start_end_patterns_caches")()  # what ran as user code before must be looked at again
+
+
+def _bind_lines(in_force: Callable[[str], str | None]) -> None:
+    """pydevd moves a breakpoint to a line with code by the file on disk; after a save that was refused the program runs another text."""
+    api = _module("_pydevd_bundle.pydevd_api")
+    lines_of = _need(api, "_get_code_lines")
+    if getattr(lines_of, "of_text_in_force", False):
+        return
+
+    def code_lines(code: Any) -> Any:  # a file name or, from pydevd itself, a code object
+        text = in_force(code) if isinstance(code, str) else None
+        return lines_of(code if text is None else compile(text, code, "exec", 0, dont_inherit=True))
+
+    code_lines.of_text_in_force = True  # type: ignore[attr-defined]
+    api._get_code_lines = code_lines
 
 
 def code_changed() -> None:

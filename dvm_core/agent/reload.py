@@ -8,6 +8,7 @@ import dvm_wire
 
 from .. import _core, hotreload
 from ..frontends import capture, reloadable
+from ..hotreload.sources import read
 from . import python_stop
 from .commands import Answer, Arguments, Reply, command, need
 from .connection import hidden_thread
@@ -42,6 +43,18 @@ def reload(session: Session, arguments: Arguments, reply: Reply) -> None:
 def undo_reload(session: Session, arguments: Arguments, reply: Reply) -> None:
     """path: the file whose last reload is taken back, default the last of all. Refused if a later reload of another file needs it."""
     session.reloader.undo(lambda report: reply(report.message()), need(arguments, "path", str, None))
+
+
+@command("texts")
+def texts(session: Session, arguments: Arguments) -> Answer:
+    """path. The text in force and the one on disk, if they differ and both can be read."""
+    path = need(arguments, "path", str)
+    in_force = session.reloader.book.get(path)
+    try:
+        disk = read(path) if in_force is not None else None
+    except (OSError, SyntaxError, ValueError):
+        disk = None
+    return {} if disk is None or disk == in_force else {"inForce": in_force, "disk": disk}
 
 
 @command("outdated")

@@ -195,7 +195,7 @@ class Session:
 
     def _prepare_python(self) -> None:
         try:
-            python_stop.prepare()
+            python_stop.prepare(self.reloader.book.get)
         except python_stop.Incompatible as error:
             self.notice(str(error), category="error")
 

@@ -244,6 +244,37 @@ def test_a_call_on_the_stack_shows_the_text_it_was_compiled_from(session, progra
     assert session.request("source", source=outer["train"], sourceReference=outer["train"]["sourceReference"])["content"] == before
 
 
+def test_breakpoints_and_frames_of_a_refused_save_are_where_the_running_text_has_them(session, program):
+    before = Path(program).read_text()
+    inside = "s = h + scale"
+
+    def breakpoint_at(text, **modified):
+        return session.request("setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": line_of(program, text)}], **modified)
+
+    session.start(program, args=["100000", "0.01"], at=lambda client: breakpoint_at(inside))
+    session.stopped(reason="breakpoint")
+    refused = before.replace("@dvm.jit", "# one\n# two\n\n\n@dvm.jit").replace("y = s.log()", "new = s\n    y = s.log()")
+    Path(program).write_text(refused.replace("def forward(x, w, scale):", "def forward(x, w, scale, more):"))
+    assert session.request("dvm/reload", path=str(program))["outcome"] == "refused"
+    moved = breakpoint_at(inside, sourceModified=True)["breakpoints"][0]
+    assert moved["verified"] and moved["line"] == line_of(program, inside)
+    top = session.request("stackTrace", threadId=1)["stackFrames"]
+    assert {frame["line"] for frame in top if "forward" in frame["name"] or frame["name"].startswith("s =")} == {line_of(program, inside)}
+    for _ in range(2):
+        session.go_on()
+        session.stopped(reason="breakpoint")
+        frame = session.request("stackTrace", threadId=1)["stackFrames"][0]
+        assert (frame["line"], frame["source"]["path"]) == (line_of(program, inside), str(program))
+    gone = breakpoint_at("new = s", sourceModified=True)["breakpoints"][0]
+    assert not gone["verified"] and "does not have this line" in gone["message"]
+    Path(program).write_text(before)
+    assert session.request("dvm/reload", path=str(program))["outcome"] == "unchanged"
+    assert breakpoint_at(inside, sourceModified=True)["breakpoints"][0]["verified"]
+    session.go_on()
+    session.stopped(reason="breakpoint")
+    assert session.request("stackTrace", threadId=1)["stackFrames"][0]["line"] == line_of(program, inside)
+
+
 def test_memory_and_programs_of_a_running_loop(session, program, tmp_path):
     session.start(program, args=["1000", "0.01"])
     wait_for(lambda: len(steps_printed(session)) > 2)

@@ -182,7 +182,7 @@ class FakeAgent:
         return {"buffers": buffers, "peak": {"bytes": 12288, "at": 50, "place": {"path": self.path, "line": self.line}}, "copies": 0,
                 "copiesAvoided": 3, "step": 1}
 
-    def do_reload(self, path, text=None):
+    def do_reload(self, path, settled, text=None):
         outcome = {"outcome": "applied", "step": 2, "reasons": [], "instructionsPatched": 1, "instructionsTotal": 6, "ms": 1.5,
                    "path": path}
         self.send(ev="reload", **outcome)
