@@ -5,6 +5,9 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from dvm_wire.doors import environment_of
+from dvm_wire.ranks import rank_of
+
 from .channel import Message
 from .debugpy_peer import DebugpyPeer
 from .errors import RequestError
@@ -47,11 +50,21 @@ class Children:
         """Makes a child's configuration ours: its type, our settings, and where the child's agent can be reached."""
         session = self._session
         configuration["type"] = "dvm"
+        if (name := self._name_of(configuration.get("subProcessId"))) is not None:
+            configuration["name"] = name
         if session.config.arguments.get("dvm") is not None:
             configuration["dvm"] = session.config.arguments["dvm"]
         # Children inherit the address of the first adapter, so every later one asks that adapter for the agent.
         configuration["dvmRelay"] = session.config.relay or {"address": session.agents.address, "token": session.agents.token}
         configuration.pop("env", None)
+
+    def _name_of(self, pid: Any) -> str | None:
+        """`rank N`; its own children inherit its environment, and keep their number."""
+        rank = rank_of(environment_of(pid)) if isinstance(pid, int) else None
+        if rank is None:
+            return None
+        of_parent = rank_of(environment_of(self._session.debuggee.pid)) if self._session.debuggee.pid else None
+        return f"rank {rank}" if rank != of_parent else f"rank {rank}, subprocess {pid}"
 
     def _is_helper(self, configuration: dict[str, Any]) -> bool:
         pid = configuration.get("subProcessId")

@@ -4,9 +4,10 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
-import os
 import time
 from typing import Any
+
+from dvm_wire.ranks import rank_of
 
 from .. import _core, devices, lastrun
 from ..frontends import capture, notices, reloadable
@@ -61,7 +62,7 @@ class Session:
         self.stops = Stops(self)
         self.reloader = reload.make_reloader(self, self.book)
         self.last_run = lastrun.Recorder(self.texts.raw_line)
-        self.rank = int(os.environ.get("RANK_ID") or os.environ.get("RANK") or 0)
+        self.rank = rank_of() or 0
         self._hooks = 0
         self.sampling = sampling.Sampling(self.new_hook())
         self._events: collections.deque[dict[str, Any]] = collections.deque()

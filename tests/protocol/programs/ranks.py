@@ -1,0 +1,76 @@
+"""A program of several processes; which kind is named by the argument. Each computes a step with the tensor engine and says how it went."""
+import multiprocessing
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+import dvm_core as dvm
+
+
+@dvm.jit
+def forward(x):
+    h = x * 2
+    s = h + 1  # in every process
+    return s
+
+
+def work(number=0):
+    y = forward(dvm.tensor(np.full((4,), number, np.float32))).numpy()
+    print("worker", number, float(y.sum()), flush=True)
+    return float(y.sum())
+
+
+def fork():
+    pid = os.fork()
+    if not pid:
+        work(1)
+        os._exit(0)
+    print("ended", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def multiprocess():
+    process = multiprocessing.get_context("fork").Process(target=work, args=(1,))
+    process.start()
+    process.join()
+    print("ended", process.exitcode, flush=True)
+
+
+def launcher():
+    """As torchrun and msrun do it: a process for each rank, with its number in the environment."""
+    ranks = [subprocess.Popen([sys.executable, __file__, "rank"], env={**os.environ, "RANK": str(number)}) for number in range(2)]
+    print("ended", *[process.wait() for process in ranks], flush=True)
+
+
+def rank():
+    work(int(os.environ["RANK"]))
+
+
+def torchrun():
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    mine = torch.tensor([work(dist.get_rank())])
+    dist.all_reduce(mine)
+    print("sum", mine.item(), flush=True)
+    dist.destroy_process_group()
+
+
+class Numbers:
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, number):
+        return work(number)
+
+
+def loader():
+    from torch.utils.data import DataLoader
+
+    print("loaded", sum(float(batch.sum()) for batch in DataLoader(Numbers(), batch_size=2, num_workers=1)), flush=True)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
