@@ -198,6 +198,8 @@ class AgentServer:
                 await self._agent(hello, reader, writer)
         except (TimeoutError, asyncio.TimeoutError, WireError, ConnectionError) as error:
             self._log.note(f"a connection was closed: {error!r}")
+        except asyncio.CancelledError:
+            pass  # the adapter ends; asyncio would print a traceback for what it has cancelled itself
         finally:
             self._connections.discard(writer)
             writer.close()

@@ -302,6 +302,22 @@ class Breakpoints:
             shown.append(answer)
         return shown
 
+    async def answered(self, command: str, items: list[Message], answers: list[Message]) -> None:
+        """Sets a list of breakpoints that only the agent knows, and fills in what it says of each; what it has not verified is pending."""
+        said: dict[Any, Message] = {}
+        if self._session.has_agent:
+            said = {result.get("id"): result for result in (await self._session.tensors.ask(command, items=items)).get("results") or []}
+        for answer in answers:
+            result = said.get(answer["id"])
+            if result is not None:
+                answer["verified"] = bool(result.get("verified"))
+                if result.get("message"):
+                    answer["message"] = str(result["message"])
+            elif items and not self._session.has_agent:
+                answer.setdefault("message", "waits for the program to import dvm_core")
+            if not answer["verified"]:
+                answer.setdefault("reason", "pending")
+
     def alone(self, number: int) -> None:
         """Remembers an id of a breakpoint that only the agent knows."""
         self._ours_alone.add(number)

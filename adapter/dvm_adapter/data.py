@@ -92,18 +92,5 @@ async def set_data_breakpoints(session: Session, arguments: Body) -> Body:
         items.append({"id": answer["id"], **told, "dataId": asked["dataId"], "condition": asked.get("condition"),
                       "hitCondition": asked.get("hitCondition")})
     points.data = items
-    said: dict[int, Message] = {}
-    if session.has_agent:
-        results = (await session.tensors.ask("dataBreakpoints", items=items)).get("results") or []
-        said = {result.get("id"): result for result in results}
-    for answer in answers:
-        result = said.get(answer["id"])
-        if result is not None:
-            answer["verified"] = bool(result.get("verified"))
-            if result.get("message"):
-                answer["message"] = str(result["message"])
-        elif items and not session.has_agent:
-            answer.setdefault("message", "waits for the program to import dvm_core")
-        if not answer["verified"]:
-            answer.setdefault("reason", "pending")
+    await points.answered("dataBreakpoints", items, answers)
     return {"breakpoints": answers}

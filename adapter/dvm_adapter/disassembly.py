@@ -115,17 +115,5 @@ async def set_instruction_breakpoints(session: Session, arguments: Body) -> Body
         items.append({"id": answer["id"], "program": program, "index": index, **where, "condition": asked.get("condition"),
                       "hitCondition": hits})
     points.instructions = items
-    if session.has_agent:
-        results = (await session.tensors.ask("instructionBreakpoints", items=items)).get("results") or []
-        said = {result.get("id"): result for result in results}
-        for answer in answers:
-            result = said.get(answer["id"])
-            if result is not None:
-                answer["verified"] = bool(result.get("verified"))
-                if result.get("message"):
-                    answer["message"] = str(result["message"])
-    elif items:
-        for answer in answers:
-            answer.setdefault("reason", "pending")
-            answer.setdefault("message", "waits for the program to import dvm_core")
+    await points.answered("instructionBreakpoints", items, answers)
     return {"breakpoints": answers}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .channel import Message
+from .columns import utf16
 from .registry import Body, request
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ def _read(text: str) -> Layout:
 
     def column(line: int, offset: int) -> int:
         """A byte offset of ast's as a column from 1 in UTF-16 units."""
-        part = lines[line - 1].encode("utf-8")[:offset].decode("utf-8", "ignore")
-        return len(part.encode("utf-16-le")) // 2 + 1
+        return utf16(lines[line - 1], offset) + 1
 
     tree = ast.parse(text)
     for node in ast.walk(tree):

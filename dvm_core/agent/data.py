@@ -250,15 +250,23 @@ def _point_of(item: Arguments) -> DataPoint:
         raise CommandError(f'argument "shape" is {shape!r}; it must be a list of whole numbers')
     part = need(item, "part", str, "")
     if part:
-        try:
-            values.parse_slice(part)
-        except values.BadSlice as error:
-            raise CommandError(str(error)) from None
+        _check_part(part, tuple(shape) if shape else None)
     point = DataPoint(need(item, "id", int), 0, Gate(), need(item, "name", str), part, need(item, "path", str, ""),
                       need(item, "function", str, ""), need(item, "program", str, ""), tuple(shape), need(item, "dtype", int, 0))
     if "\0" in point.path or not point.name:
         raise CommandError("a data breakpoint names a tensor, and the function that makes it or its shape")
     return point
+
+
+def _check_part(part: str, shape: tuple[int, ...] | None) -> None:
+    """Raises CommandError for a slice that cannot be meant, or that has no element of that shape (None: not known): it would never stop."""
+    try:
+        if shape is None:
+            values.parse_slice(part)
+        elif not np.asarray(values.sliced(np.broadcast_to(np.int8(0), shape), part)).size:
+            raise CommandError(f"[{part}] has no element of shape {list(shape)}: nothing there can be written")
+    except values.BadSlice as error:
+        raise CommandError(str(error)) from None
 
 
 def _verified(point: DataPoint) -> Answer:
@@ -291,6 +299,8 @@ def data_info(session: Session, arguments: Arguments) -> Answer:
             tensor, part = _sliced(names, text)
     if tensor is None:
         raise CommandError(f"`{text}` is no tensor of this stop, nor a part of one")
+    if part:
+        _check_part(part, tuple(tensor.shape))
     if tensor.cls == "expression":
         raise CommandError(f"`{text}` is computed for this view alone: nothing writes it")
     if naming.is_number(tensor.name):

@@ -175,6 +175,9 @@ def _whole(node: ast.AST) -> int:
 def sliced(array: np.ndarray, text: str) -> np.ndarray:
     """A view. Raises BadSlice, also for an index out of range."""
     try:
-        return array[parse_slice(text)]
-    except IndexError as error:
+        index = parse_slice(text)
+        return array[index]
+    except BadSlice:
+        raise
+    except (IndexError, ValueError) as error:  # out of range; a step of 0
         raise BadSlice(f"{text!r} does not fit the shape {list(array.shape)}: {error}") from None

@@ -20,7 +20,19 @@ from .tensors import Tensor
 if TYPE_CHECKING:
     from .session import Session
 
-_WORDS = {"nan": float("nan"), "inf": float("inf"), "-inf": -float("inf"), "+inf": float("inf"), "true": True, "false": False}
+_NUMBERS = {"nan": float("nan"), "inf": float("inf"), "infinity": float("inf")}
+_WORDS = {**_NUMBERS, **{sign + name: (-1 if sign == "-" else 1) * _NUMBERS[name] for sign in "+-" for name in ("inf", "infinity")},
+          "true": True, "false": False}
+
+
+class _Written(Names):
+    """The stop's names, and where there is none of that name, words for numbers: `[nan, 1, -Infinity]`."""
+
+    def __getitem__(self, name: str) -> Any:
+        return super().__getitem__(name) if super().__contains__(name) else _NUMBERS[name.lower()]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or str(name).lower() in _NUMBERS
 
 
 class _Memory:
@@ -99,7 +111,7 @@ def _value(session: Session, text: str) -> Any:
     if re.fullmatch(r"[+-]?0[xob][0-9a-f_]+", word):
         return int(word, 0)
     try:
-        return evaluate(Names.spelled(text), Names(session.stops.require().view, session))
+        return evaluate(Names.spelled(text), _Written(session.stops.require().view, session))
     except Refused as error:
         raise CommandError(str(error)) from None
 

@@ -34,11 +34,13 @@ def tensor(data: Any, dtype: Any = None) -> Array:
     dtype: converts to it; otherwise NumPy arrays keep theirs, Python floats become float32. With dtype bfloat16 a uint16 array holds its
     bits, and anything else numbers to be rounded. Raises DtypeError for a dtype that is none of ours.
     """
-    if dtype is None:
+    if dtype is None and data is not None:
         made = _core.array_of(data)
         if made is not None:
             return made
     file, line = where(_core.user_place())
+    if data is None:
+        raise ArgumentError("dvm.tensor makes an array of numbers, an array or a tensor; this is None", file=file, line=line)
     if isinstance(data, Array):
         return data if dtype is None else data.astype(dtype)
     array = numpy_of(data)

@@ -191,3 +191,33 @@ def test_without_a_table_of_pages_the_array_says_whether_it_is_written(monkeypat
     assert writing._pages_writable(array)
     array.flags.writeable = False
     assert not writing._pages_writable(array)
+
+
+@pytest.mark.parametrize(("part", "why"), [
+    ("s[99]", "does not fit the shape"), ("s[::0]", "step cannot be zero"), ("s[3:3]", "no element"),
+    ("s[0, 1, 2]", "does not fit the shape"),
+])
+def test_a_data_breakpoint_on_a_part_that_there_is_not_is_refused(adapter, part, why):
+    program, _ = stopped_backward(adapter, X.copy())
+    with pytest.raises(Refused, match=why):
+        adapter.request("dataInfo", name=part)
+    info = adapter.request("dataInfo", name="s[0]")["data"]
+    (answer,) = adapter.request("dataBreakpoints", items=[{"id": 9, **info, "part": part[2:-1]}])["results"]
+    assert answer["verified"] is False and why in answer["message"]
+    adapter.request("dataBreakpoints", items=[])
+    adapter.request("breakpoints", lines=[])
+    adapter.request("go")
+    program.join()
+
+
+def test_words_for_numbers_inside_lists(adapter):
+    program, _ = stopped_backward(adapter, X.copy())
+    adapter.request("assign", expression="s[0]", value="[nan, -Infinity, inf, 1]")
+    assert adapter.request("evaluate", expression="str(s[0].tolist())")["result"] == "[nan, -inf, inf, 1.0]"
+    adapter.request("assign", expression="s[1, 0]", value="-infinity")
+    assert adapter.request("evaluate", expression="s[1, 0]")["result"] == "-inf"
+    with pytest.raises(Refused, match="no tensor `infinite` here"):
+        adapter.request("assign", expression="s[0, 0]", value="[infinite]")
+    adapter.request("breakpoints", lines=[])
+    adapter.request("go")
+    program.join()

@@ -92,3 +92,10 @@ def test_numbers_out_of_range_for_the_core() -> None:
     for number in (10**12, 10**9, -1):
         with pytest.raises(_core.Error, match=f"no value {number}"):
             launch.array(number)
+
+
+@pytest.mark.parametrize("make", [dvm.tensor, dvm.constant])
+def test_nothing_is_no_array(make):
+    with pytest.raises(dvm.ArgumentError, match=r"this is None") as raised:
+        make(None)
+    assert "test_array_misuse.py:" in str(raised.value)

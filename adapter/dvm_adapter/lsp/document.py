@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..columns import utf16
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DECORATORS = {("dvm", "jit"), ("dvm", "kernel"), ("dvm_core", "jit"), ("dvm_core", "kernel")}
 _COMPILERS = {("torch", "compile"), ("mindspore", "jit")}  # captured with backend="dvm"
@@ -66,8 +68,7 @@ class Document:
     def column(self, line: int, byte: int) -> int:
         """The UTF-16 column, from 0, of a byte offset of the tree in a line of the tree."""
         text = self._tree_lines[line - 1] if 0 < line <= len(self._tree_lines) else ""
-        part = text.encode("utf-8")[:byte].decode("utf-8", "ignore")
-        return len(part.encode("utf-16-le")) // 2
+        return utf16(text, byte)
 
 
 def moved_lines(old: dict[int, str], new: Sequence[str]) -> dict[int, int]:

@@ -1,0 +1,87 @@
+"""Sources as people have them: folders with odd names and links, encodings, line ends, and statements of every shape. A breakpoint is hit
+once, on the line that was asked for."""
+import os
+import sys
+
+import pytest
+
+FOLDERS = {"spaces": "two  words", "quotes": "it's a \"quoted\" & `one`", "other letters": "größe 数据 ✓ Ł", "brackets": "{a} [b] %c #d;e"}
+# name -> (bytes of the file, line of the breakpoint)
+TEXTS = {
+    "plain": (b"a = 1\nb = a + 1\nprint(b)\n", 2),
+    "crlf": (b"a = 1\r\nb = a + 1\r\nprint(b)\r\n", 2),
+    "byte order mark": (b"\xef\xbb\xbfa = 1\nb = a + 1\nprint(b)\n", 2),
+    "tabs": (b"def f():\n\ta = 1\n\tb = a + 1\n\treturn b\nprint(f())\n", 3),
+    "coding cookie": ("# -*- coding: latin-1 -*-\nä = 'größer'\nb = ä + 'ß'\nprint(len(b))\n".encode("latin-1"), 3),
+    "form feed": (b"a = 1\n\x0cb = a + 1\nprint(b)\n", 2),
+    "no newline at the end": (b"a = 1\nprint(a + 1)", 2),
+    "nested": (b"def f(n):\n    def g(m):\n        return m + 1\n    return g(n)\nprint(f(1))\n", 3),
+    "lambda": (b"f = (lambda n:\n     n + 1)\nprint(f(1))\n", 2),
+    "multi-line call": (b"print(max(\n    1,\n    2,\n))\n", 1),
+    "decorated": (b"def d(f):\n    return f\n\n@d\ndef g():\n    return 2\nprint(g())\n", 6),
+    "emoji before the statement": ("x = '🎉🎉'; y = len(x)\nprint(y)\n".encode(), 2),
+}
+
+
+def stops_at(session, path, line, **more):
+    """Launches; the one stop's frame."""
+    answers = []
+    session.launch(lambda client: answers.extend(client.set_breakpoints(str(path), [line])), program=str(path), **more)
+    assert [answer["verified"] for answer in answers] == [True]
+    session.stopped(reason="breakpoint", hitBreakpointIds=[answers[0]["id"]])
+    frame = session.stack(1)[0]
+    session.set_breakpoints(str(path), [])
+    session.go_on()
+    session.run_out()
+    assert len(list(session.seen("stopped"))) == 1
+    return frame
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_breakpoint_in_a_folder_with_an_odd_name(session, tmp_path, name):
+    folder = tmp_path / FOLDERS[name]
+    folder.mkdir()
+    program = folder / "main.py"
+    program.write_bytes(TEXTS["plain"][0])
+    frame = stops_at(session, program, 2, cwd=str(folder))
+    assert (frame["line"], frame["source"]["path"]) == (2, str(program))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_breakpoint_in_a_text_of_that_kind(session, tmp_path, name):
+    text, line = TEXTS[name]
+    program = tmp_path / "main.py"
+    program.write_bytes(text)
+    assert stops_at(session, program, line)["line"] == line
+
+
+@pytest.mark.parametrize("given, run", [("link", "real"), ("real", "link"), ("link", "link")])
+def test_a_folder_reached_through_a_link_binds_both_ways_under_the_path_that_was_given(session, tmp_path, given, run):
+    """The editor has the folder by one name, the program runs by the other."""
+    (tmp_path / "real").mkdir()
+    os.symlink(tmp_path / "real", tmp_path / "link", target_is_directory=True)
+    (tmp_path / "real" / "part.py").write_text("def f(n):\n    m = n + 1\n    return m\n")
+    (tmp_path / "real" / "main.py").write_text("import part\nprint(part.f(1))\n")
+    path = tmp_path / given / "part.py"
+    session.launch(lambda client: client.set_breakpoints(str(path), [2]), program=str(tmp_path / run / "main.py"))
+    session.stopped(reason="breakpoint")
+    frame = session.stack(1)[0]
+    assert (frame["line"], os.path.realpath(frame["source"]["path"])) == (2, os.path.realpath(path))
+    session.set_breakpoints(str(path), [])
+    session.go_on()
+    session.run_out()
+
+
+def test_a_program_of_the_console_may_be_a_cell(session, tmp_path):
+    """A notebook's cell: text compiled under a file name of its own, which exists while it runs."""
+    cell = tmp_path / "ipykernel_1" / "123456.py"
+    cell.parent.mkdir()
+    cell.write_text("\n\na = 1\nb = a + 1\n")
+    main = tmp_path / "main.py"
+    main.write_text(f"path = {str(cell)!r}\nexec(compile(open(path).read(), path, 'exec'))\nprint('ran')\n")
+    session.launch(lambda client: client.set_breakpoints(str(cell), [4]), program=str(main), justMyCode=False, python=[sys.executable])
+    session.stopped(reason="breakpoint")
+    assert session.stack(1)[0]["line"] == 4
+    session.set_breakpoints(str(cell), [])
+    session.go_on()
+    session.run_out()

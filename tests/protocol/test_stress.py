@@ -1,0 +1,161 @@
+"""Many of everything, at once and one after another: answers come, losses keep their bits, nothing is left. DVM_STRESS=long: in full.
+
+Times are told (pytest -s), not asserted."""
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+import uuid
+
+import psutil
+import pytest
+from harness import PROGRAMS, Session, environment, gone, line_of
+
+pytest.importorskip("dvm_core._core")
+LONG = os.environ.get("DVM_STRESS") == "long"
+REAL = PROGRAMS / "real.py"
+
+
+def printed(session):
+    return [line.split()[3] for line in session.printed().splitlines() if line.startswith("step")]
+
+
+class Timed:
+    """A session's requests, with the longest."""
+
+    def __init__(self, session):
+        self.session, self.longest = session, (0.0, "")
+
+    def __call__(self, command, **arguments):
+        begun = time.monotonic()
+        body = self.session.request(command, **arguments)
+        self.longest = max(self.longest, (time.monotonic() - begun, command))
+        return body
+
+
+def test_breakpoints_toggled_at_random_in_a_running_loop(session):
+    count, rounds = (100, 200) if LONG else (20, 12)
+    rng = random.Random(7)
+    lines = [n for n, text in enumerate(REAL.read_text().splitlines(), 1) if text.strip()]
+    session.start(REAL, args=["100000", "0.002"], dvm={"hotReload": "off"})
+    ask = Timed(session)
+    for _ in range(rounds):
+        modes = rng.choices(["forward", "backward", "both"], k=count)
+        chosen = [{"line": rng.choice(lines), "condition": "1 > 2", "mode": mode} for mode in modes]
+        answers = ask("setBreakpoints", source={"path": str(REAL)}, breakpoints=chosen)["breakpoints"]
+        assert len(answers) == count and all("id" in answer for answer in answers)
+        assert ask("threads")["threads"]
+        if rng.random() < 0.3:
+            ask("dvm/status")
+    ask("setBreakpoints", source={"path": str(REAL)}, breakpoints=[])
+    before = len(printed(session))
+    end = time.monotonic() + 60
+    while len(printed(session)) <= before and time.monotonic() < end:
+        time.sleep(0.02)
+    assert len(printed(session)) > before and len(set(printed(session))) == 1
+    assert not list(session.seen("stopped"))
+    print(f"{count} breakpoints, {rounds} times: longest answer {ask.longest[0]:.3f} s ({ask.longest[1]})")
+
+
+def test_watches_by_the_hundred(session):
+    count = 1000 if LONG else 60
+    session.start(REAL, args=["100000", "0.01"], dvm={"hotReload": "off"})
+    ask = Timed(session)
+    numbers = [ask("dvm/watch", expression=random.Random(i).choice(["h", "s", "y"]), everyN=1 + i % 7)["watchId"] for i in range(count)]
+    assert len(set(numbers)) == count
+    assert {session.event("dvm/snapshot")["body"]["watchId"] for _ in range(30)} <= set(numbers)
+    assert len(ask("dvm/status")["watches"]) == count
+    for number in numbers:
+        ask("dvm/unwatch", watchId=number)
+    assert ask("dvm/status")["watches"] == [] and len(set(printed(session))) == 1
+    print(f"{count} watches: longest answer {ask.longest[0]:.3f} s ({ask.longest[1]})")
+
+
+def test_requests_are_answered_during_a_flood(session):
+    session.start("plain.py", args=["flood"])
+    ask = Timed(session)
+    for _ in range(40 if LONG else 8):
+        ask("threads")
+    session.event("terminated", timeout=120)
+    print(f"during a flood: longest answer {ask.longest[0]:.3f} s")
+
+
+@pytest.mark.parametrize("when", ["before initialize", "after initialize", "after launch", "at a stop", "running"])
+def test_a_client_that_vanishes_leaves_nothing(when):
+    mark = uuid.uuid4().hex
+    session = Session([sys.executable, "-m", "dvm_adapter"], env={**environment(), "DVM_KILL_TEST": mark})
+    line = line_of(REAL, "s = h + scale")
+    if when == "after initialize":
+        session.request("initialize", adapterID="dvm")
+    elif when == "after launch":
+        session.request("initialize", adapterID="dvm")
+        session.begin("launch", program=str(REAL), args=["100000", "0.01"], console="internalConsole")
+    elif when != "before initialize":
+        session.start(REAL, args=["100000", "0.01"], at=lambda c: c.set_breakpoints(str(REAL), [line] if when == "at a stop" else []))
+        if when == "at a stop":
+            session.stopped()
+    session.process.stdin.close()
+    session.process.wait(60)
+    gone(mark)
+
+
+BROKEN = [b"Content-Length: 99999999999\r\n\r\n", b"Content-Length: -1\r\n\r\n{}", b"Content-Length: 2\r\n\r\n[]", b"X" * 100_000,
+          b"Content-Length: 5\r\n\r\n\xff\xfe\x00{}", b"Content-Length: 30\r\n\r\n{}", b"\r\n" * 50, b"Content-Length: 4\r\n\r\n{{{{",
+          b'Content-Length: 24\r\n\r\n{"type":"request","seq":"']
+
+
+@pytest.fixture
+def server():
+    process = subprocess.Popen([sys.executable, "-m", "dvm_adapter", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True,
+                               env=environment(), stderr=subprocess.PIPE)
+    host, port = process.stdout.readline().split()[-1].split(":")
+    yield process, (host, int(port))
+    process.terminate()
+    assert process.wait(30) == 0
+    assert "Traceback" not in process.stderr.read()
+
+
+def initialize(address):
+    with socket.create_connection(address, 30) as connection:
+        body = b'{"type": "request", "seq": 1, "command": "initialize", "arguments": {"adapterID": "dvm"}}'
+        connection.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        return connection.recv(1 << 16)
+
+
+def test_broken_and_oversized_messages_end_one_session_and_no_other(server):
+    process, address = server
+    resident = []
+    for _ in range(30 if LONG else 3):
+        for data in BROKEN:
+            with socket.create_connection(address, 30) as connection:
+                connection.sendall(data)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(1 << 16):
+                    pass
+        assert b"supportsDisassembleRequest" in initialize(address)
+        resident.append(psutil.Process(process.pid).memory_info().rss >> 10)
+    print(f"{len(resident) * (len(BROKEN) + 1)} connections: resident {resident[0]} KiB, then {resident[-1]} KiB")
+    assert resident[-1] - resident[len(resident) // 3] < 32 << 10  # KiB; a leak of a message each would be far more
+
+
+def test_sessions_one_after_another_give_the_same_losses_and_leave_nothing(adapter):
+    told, longest, resident = set(), (0.0, ""), []
+    for _ in range(20 if LONG else 2):
+        session = adapter()
+        session.start(REAL, args=["8", "0.001"], at=lambda c: c.set_breakpoints(str(REAL), [line_of(REAL, "y = s.log()")]))
+        ask = Timed(session)
+        session.stopped()
+        ask("stackTrace", threadId=1)
+        ask("dvm/status")
+        ask("setBreakpoints", source={"path": str(REAL)}, breakpoints=[])
+        resident.append(psutil.Process(session.process.pid).memory_info().rss >> 10)
+        session.go_on()
+        session.run_out()
+        told.add(tuple(printed(session)))
+        longest = max(longest, ask.longest)
+        session.close()
+        assert not psutil.pid_exists(session.process.pid)
+    assert len(told) == 1 and len(next(iter(told))) == 8
+    print(f"{len(resident)} sessions: longest answer {longest[0]:.3f} s ({longest[1]}), adapter {min(resident)} to {max(resident)} KiB")
