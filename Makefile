@@ -78,8 +78,8 @@ test-extension: $(STAMPS)/venv $(STAMPS)/extension $(STAMPS)/vscode ## the exten
 	node --test build/exttest/unit/
 	DVM_TEST_PYTHON=$(CURDIR)/$(PY) node tests/vscode/host.mjs $(KIT)
 
-test-vscode: setup $(STAMPS)/vscode $(VSIX) ## the whole product in a real VS Code workbench
-	node tests/vscode/e2e.mjs $(KIT) $(VSIX)
+test-vscode: setup $(STAMPS)/vscode $(VSIX) ## the whole product in a real VS Code workbench; TIMES=20 tells which tours fail now and then
+	node tests/vscode/tours.mjs $(KIT) $(VSIX) --times $${TIMES:-1}
 
 # A program of the core's sources without Python; EFFORT=20 draws twenty times as much.
 sanitize: $(STAMPS)/packages ## native tests built for the address, undefined behaviour and thread sanitizers

@@ -159,7 +159,8 @@ def _work(view: LaunchView, i: Any) -> int:
 
 def difference(here: np.ndarray, there: np.ndarray, code: int, where: str) -> Difference:
     """Of two arrays of one shape. code: the dtype of both, 0 for arrays of numbers; where: what `there` is."""
-    if not here.size or (here.dtype == there.dtype and np.array_equal(here.view(np.uint8), there.view(np.uint8))):
+    bits, others = (np.ascontiguousarray(a).view(np.uint8) for a in (here, there))
+    if not here.size or (here.dtype == there.dtype and np.array_equal(bits, others)):
         return Difference(where=where)
     here, there = values.numbers(here, code), values.numbers(there, code)
     with np.errstate(all="ignore"):

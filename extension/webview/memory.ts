@@ -189,23 +189,29 @@ const columns = [
   {
     title: l10n.t('bytes'),
     field: 'bytes',
+    sorter: 'number' as const,
+    minWidth: 95,
     hozAlign: 'right' as const,
     formatter: (cell: CellComponent) => bytes(Number(cell.getValue())),
   },
   {
     title: l10n.t('born'),
     field: 'born',
+    sorter: 'number' as const,
+    minWidth: 80,
     hozAlign: 'right' as const,
     formatter: (cell: CellComponent) => count(Number(cell.getValue())),
   },
   {
     title: l10n.t('freed'),
     field: 'freed',
+    sorter: 'number' as const,
+    minWidth: 80,
     hozAlign: 'right' as const,
     formatter: (cell: CellComponent) => ended(cell.getValue() as number | null),
   },
   { title: l10n.t('made at'), field: 'at', widthGrow: 2 },
-  { title: l10n.t('reuses'), field: 'reuses', minWidth: 80, hozAlign: 'right' as const },
+  { title: l10n.t('reuses'), field: 'reuses', sorter: 'number' as const, minWidth: 95, hozAlign: 'right' as const },
 ];
 const ended = (freed: number | null): string => (freed === null ? l10n.t('lives') : count(freed));
 type Row = MemoryBlock & { at: string };
@@ -238,6 +244,8 @@ const table = new Tabulator(byId('table'), {
 });
 table.on('tableBuilt', () => {
   built = true;
+  // The rows take the focus; a grid may hold nothing else that does.
+  document.querySelector('#table .tabulator-tableholder')?.removeAttribute('tabindex');
   if (pending) fill(pending);
 });
 table.on('rowClick', (_, row) => choose((row.getData() as Row).id));
@@ -269,7 +277,13 @@ function choose(id: number): void {
 function tell(b: MemoryViewAnswer['selected']): void {
   const box = byId('selected');
   box.replaceChildren();
-  if (!b) return;
+  if (!b) {
+    const hint = document.createElement('p');
+    hint.className = 'soft';
+    hint.textContent = l10n.t('Choose a buffer: what made it, who reads it, who has its memory next.');
+    box.append(hint);
+    return;
+  }
   const title = document.createElement('h2');
   title.textContent = `${b.name} ${b.type}`;
   const list = document.createElement('dl');

@@ -12,6 +12,7 @@ from random_programs import random_program
 
 import dvm_core as dvm
 from dvm_core import _core
+from dvm_core.agent.drift import difference
 
 F32 = 1
 FAITHFUL = "npu-sim:910b:faithful"
@@ -185,3 +186,14 @@ def test_a_filter_looks_at_what_a_stop_of_python_ran(adapter):
         adapter.request("go")
         go.set()
         program.join()
+
+
+@pytest.mark.parametrize("here", [np.float32(2.0), np.arange(6, dtype=np.float32).reshape(2, 3).T], ids=["scalar", "transposed"])
+def test_results_of_any_layout_are_compared(here):
+    here = np.asarray(here)
+    assert difference(here, here.copy(), 0, "there").error == 0
+    there = here.astype(np.float64)
+    assert difference(here, there, 0, "there").error == 0
+    there[(0,) * here.ndim] += 1
+    found = difference(here, there, 0, "there")
+    assert (found.at, found.there - found.here) == ((0,) * here.ndim, 1)

@@ -1,6 +1,6 @@
 // The whole product as a person uses it: VS Code's workbench, the packaged extension, the real adapter, a MindSpore model that trains.
 // usage: node tests/vscode/e2e.mjs DIR EXT.vsix      DIR: where kit/setup.sh installed the workbench
-// Screenshots of every station are kept in build/screenshots.
+// Screenshots of every station are kept in build/screenshots/training. All tours: tours.mjs.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { sleep, until } from './kit/until.mjs';
 const [dir = path.join(root, 'build/vscode'), vsix = path.join(root, 'build/dvm-live.vsix')] = process.argv
   .slice(2)
   .map((a) => path.resolve(a));
-const shots = path.join(root, 'build/screenshots');
+const shots = path.join(root, 'build/screenshots/training');
 fs.rmSync(shots, { recursive: true, force: true });
 fs.mkdirSync(shots, { recursive: true });
 const { folder, lineOf, finish, remove } = digitsWorkspace();

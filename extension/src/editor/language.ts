@@ -1,7 +1,7 @@
 // The language server, `python -m dvm_adapter.lsp`: started once a Python source that has to do with us is open.
 import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
-import { LanguageClient, TransportKind } from 'vscode-languageclient/node';
+import type { LanguageClient } from 'vscode-languageclient/node';
 import { adapterEnvironment } from '../launch/adapter';
 import { findInterpreter, install, probe } from '../launch/interpreter';
 import { guarded, log, messageOf } from '../log';
@@ -60,6 +60,8 @@ export class Language implements vscode.Disposable {
       return;
     }
     log.info(`${python.path} -m dvm_adapter.lsp (${python.origin})`);
+    // Half of the extension's code, and needed only now.
+    const { LanguageClient, TransportKind } = await import('vscode-languageclient/node');
     const client = new LanguageClient(
       'dvm',
       l10n.t('DVM Live language server'),

@@ -120,11 +120,11 @@ function page(webview: vscode.Webview, extension: vscode.Uri): string {
   const body = `<main>
 <header id="facts" role="status" aria-live="polite"></header>
 <div id="tools" role="toolbar" aria-label="${escapeHtml(l10n.t('Memory view'))}">
-<vscode-single-select id="step" aria-label="${escapeHtml(l10n.t('Step'))}"></vscode-single-select>
-<vscode-single-select id="mode" aria-label="${escapeHtml(l10n.t('What lies on the vertical axis'))}">
+<vscode-single-select id="step" label="${escapeHtml(l10n.t('Step'))}"></vscode-single-select>
+<vscode-single-select id="mode" label="${escapeHtml(l10n.t('What lies on the vertical axis'))}">
 <vscode-option value="time">${escapeHtml(l10n.t('by bytes alive'))}</vscode-option>
 <vscode-option value="address">${escapeHtml(l10n.t('by address'))}</vscode-option></vscode-single-select>
-<vscode-single-select id="compare" aria-label="${escapeHtml(l10n.t('Step to compare with'))}"></vscode-single-select>
+<vscode-single-select id="compare" label="${escapeHtml(l10n.t('Step to compare with'))}"></vscode-single-select>
 ${button('id="whole"', l10n.t('Whole log'))}${button('id="peak"', l10n.t('Go to peak'))}
 ${button('id="fresh"', l10n.t('Refresh'))}<span class="gap"></span>
 ${button('data-save="png"', 'PNG')}${button('data-save="svg"', 'SVG')}

@@ -32,6 +32,7 @@ export function pageHtml(webview: vscode.Webview, extension: vscode.Uri, parts: 
   return `<!DOCTYPE html><html lang="${vscode.l10n.bundle ? vscode.env.language : 'en'}"><head><meta charset="utf-8">
 <title>${escapeHtml(parts.title)}</title>
 <meta http-equiv="Content-Security-Policy" content="${policy}">
+<style>body { color: var(--vscode-foreground); background: var(--vscode-editor-background); }</style>
 ${parts.sheet ? `<link rel="stylesheet" href="${uri(`${parts.script}.css`)}">` : ''}
 ${parts.style ? `<style>${parts.style}</style>` : ''}
 </head><body>${parts.body}<script type="application/json" id="l10n">${words}</script>

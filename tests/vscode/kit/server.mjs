@@ -131,9 +131,14 @@ async function launch({ dir, headless = true, width = 1440, height = 900, execut
 }
 
 /** Launches chromium with a fresh profile and waits for the workbench. */
-export async function openWorkbench({ url, ...browser }) {
+export async function openWorkbench({ url, language, ...browser }) {
   const wb = await launch(browser);
   const { page } = wb;
+  // The workbench's own texts would come with a language pack; what it tells extensions of the language is this.
+  if (language)
+    await page.addInitScript((tag) => {
+      Object.defineProperty(globalThis, '_VSCODE_NLS_LANGUAGE', { get: () => tag, set: () => {} });
+    }, language);
   try {
     await page.goto(url);
     await page.locator('.monaco-workbench .statusbar').waitFor({ timeout: 60000 });

@@ -49,6 +49,16 @@ export class Workbench {
     await this.page.mouse.move(1, 1); // no tooltip from whatever was below
   }
 
+  /** The same without the mouse: a command (or, with Control+P, a file) is typed, and Enter runs it once it is the row on top. */
+  async typed(label, key = 'F1', prefix = '>') {
+    await this.#palette(key, prefix + label);
+    await until(`"${label}" on top`, async () => {
+      const top = this.quickInput.locator('.monaco-list-row.focused .label-name').first();
+      return (await top.textContent({ timeout: 1000 }))?.trim() === label;
+    });
+    await this.page.keyboard.press('Enter');
+  }
+
   async #row(label) {
     const rows = this.quickInput.locator('.monaco-list-row');
     return until(`palette row "${label}"`, async () => {
@@ -319,6 +329,13 @@ export class Workbench {
     const row = this.page.locator(`.disassembly-view .monaco-list-row[aria-label*="Address: ${address},"]`);
     const b = await row.boundingBox();
     await this.page.mouse.click(b.x + 8, b.y + b.height - 9); // the icon is at the bottom left
+  }
+
+  /** Rows of the Call Stack view as text. */
+  async callStack() {
+    return this.page
+      .locator('.debug-call-stack .monaco-list-row')
+      .evaluateAll((rows) => rows.map((r) => r.innerText.replace(/\s+/g, ' ').trim()));
   }
 
   async statusBar() {
