@@ -156,6 +156,27 @@ class Replays:
         was. code: (function, code, defaults, defaults by name) of functions that must still have these."""
     def clear(self) -> None: ...
     def __len__(self) -> int: ...
+class TensorReplay:
+    """A flush that can be run again on a framework's tensors in a list."""
+    def run(self, slots: list[Any]) -> bool:
+        """Puts the results into their slots. False, nothing run: a tensor is another than it was, or hooks, checks or the memory log want
+        a launch."""
+    def slots(self) -> list[int]:
+        """Slots that it reads."""
+def tensor_replay(graph: Graph, inputs: Sequence[tuple[int, int, int, tuple[tuple[int, ...], tuple[int, ...]] | None]],
+                  outputs: Sequence[tuple[int, int, tuple[int, ...], Any]], empty: Callable[..., Any]) -> TensorReplay | None:
+    """What is recorded now, to be run again: inputs (value, slot, offset in bytes, None or the shape and strides to compare), outputs
+    (value, slot, shape, dtype) made by empty(shape, dtype=dtype). None: an input is not among them, or an output is not pending."""
+class TensorPlans:
+    """What to do for arguments of a kind: dtypes, shapes and strides of tensors, and plain values. The `most` used last are kept."""
+    def __init__(self, most: int) -> None: ...
+    def find(self, arguments: list[Any]) -> Any:
+        """The plan for these, None if there is none or a debugger is attached."""
+    def key(self, arguments: list[Any]) -> list[int]:
+        """Of arguments; empty if they are of kinds that are not known."""
+    def add(self, key: Sequence[int], plan: Any) -> None: ...
+    def clear(self) -> None: ...
+    def __len__(self) -> int: ...
 class ReplayedFunction:
     """What a caller of a function in graph mode calls: a replay, and where none stands for the call, `otherwise`."""
     def __init__(self, replays: Replays, otherwise: Callable[..., Any]) -> None: ...

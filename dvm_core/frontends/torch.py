@@ -1,10 +1,12 @@
 """torch.compile(model, backend="dvm"): AOTAutograd's forward and backward graphs, run by our core.
 
-Every call records its ops with the shapes of that call; the core finds the program by its structure and patches the shapes in, so that
-none is compiled for another size. PyTorch finds `dvm` by its entry point, this package need not be imported.
+A call with arguments of a new kind records its ops with the shapes of that call; the core finds the program by its structure and patches
+the shapes in, so that none is compiled for another size. Later calls of that kind are replayed (torch_replay). PyTorch finds `dvm` by its
+entry point, this package need not be imported.
 """
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import re
@@ -22,6 +24,7 @@ from . import observed
 from .emit import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, Emitter
 from .notices import notice
 from .torch_ops import TABLE, VIEWS, Unlowerable, Value
+from .torch_replay import Builder, Snapshot, filled
 
 DTYPES = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.float64: F64, torch.bool: BOOL, torch.int8: I8,
           torch.uint8: U8, torch.int32: I32, torch.int64: I64}
@@ -32,6 +35,7 @@ _TORCH = {code: dtype for dtype, code in DTYPES.items()}
 _WHOLE = ("flash_attention_for_cpu", "silu", "gelu", "softmax_backward", "layer_norm_backward", "rms_norm", "nll_loss",
           "embedding_dense_backward", "tanh_backward", "sigmoid_backward", "threshold_backward", "dropout_backward", "select_backward",
           "slice_backward", "batch_norm_backward")
+_PLANS = 128  # of one graph, the least recently used goes first
 _HOME = os.path.dirname(torch.__file__) + os.sep
 _TOKEN = re.compile(r'File "<dvm>", line (\d+)')
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -62,6 +66,7 @@ class Executable:
 
     def __init__(self, module: torch.fx.GraphModule, places: list[int], backward: bool) -> None:
         self.name = "torch backward" if backward else "torch forward"
+        self.plans = _core.TensorPlans(_PLANS)
         self.inputs: list[torch.fx.Node] = []
         self.steps: list[tuple[torch.fx.Node, int, list[torch.fx.Node]]] = []  # node, place, what nobody reads after it
         last: dict[torch.fx.Node, torch.fx.Node] = {}
@@ -85,26 +90,51 @@ class Executable:
                 self.steps.append((node, _core.backward_place(place) if backward and place else place, gone))
 
     def __call__(self, arguments: list[Any]) -> list[Any]:
-        run = _Run(self.name)
+        plan = self.plans.find(arguments)
+        if plan is not None:
+            return plan.run(arguments, self.go_on)
+        key = self.plans.key(arguments)
+        builder = None
+        if key and len({id(a) for a in arguments if isinstance(a, torch.Tensor)}) == sum(isinstance(a, torch.Tensor) for a in arguments):
+            builder = Builder(self.inputs, arguments, self.attributes)
         values = dict(self.attributes)
         values.update(zip(self.inputs, arguments, strict=True))
         arguments.clear()
-        for node, place, gone in self.steps:
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
-            run.place = place
-            values[node] = run.call(node.target, args, kwargs, values)
+        results = self.record(_Run(self.name, builder), values, 0)
+        plan = builder.plan(self.results) if builder is not None else None
+        if plan is not None:
+            self.plans.add(key, plan)
+        return results
+
+    def go_on(self, snapshot: Snapshot, slots: list[Any]) -> list[Any]:
+        """Records the rest of a call."""
+        values = {node: filled(entry, slots) for node, entry in snapshot.values.items()}
+        slots.clear()
+        return self.record(_Run(self.name), values, snapshot.position)
+
+    def record(self, run: _Run, values: dict[torch.fx.Node, Any], position: int) -> list[Any]:
+        """Records and runs the nodes from a position on, with the values that are there."""
+        for at in range(position, len(self.steps)):
+            node, run.place, gone = self.steps[at]
+            if run.builder is not None and not run.graph.pending():
+                run.builder.looks(at, values)
+            if node not in values:
+                values[node] = run.call(node, values)
             for other in gone:
                 run.drop(values.pop(other, None))
+        if run.builder is not None and not run.graph.pending():
+            run.builder.looks(len(self.steps), values)
         results = torch.fx.node.map_arg(self.results, values.__getitem__)
-        made = run.tensors([value for value in results if isinstance(value, Value)])
+        made = run.tensors([value for value in results if isinstance(value, Value)], values)
         return [made[value] if isinstance(value, Value) else value for value in results]
 
 
 class _Run(Emitter):
     """One call of an executable: what is recorded, and tensors by value."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, builder: Builder | None = None) -> None:
         self.graph = _core.Graph(name)
+        self.builder = builder  # of the plan for calls like this one
         self.place = 0
         self.known: dict[int, tuple[Value, Any]] = {}  # id of a tensor -> its value, and itself to keep the id taken
         self.over: list[tuple[Value, Any]] = []  # no op to come reads these; what is recorded may
@@ -119,24 +149,51 @@ class _Run(Emitter):
     def dtype(self, value: int) -> int:
         return self.graph.dtype(value)
 
-    def call(self, target: Any, args: tuple, kwargs: dict, values: dict) -> Any:
-        """The result of an op: a Value if we record it, else what torch gives."""
-        name = str(target)
+    def call(self, node: torch.fx.Node, values: dict) -> Any:
+        """The result of a node: a Value if we record it, else what torch gives."""
+        target: Any = node.target
+        name = _name(target)
+        args: Any
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+        read = [values[other] for other in node.all_input_nodes]
         if name == "aten.sym_size.int":
-            return (self.shape(args[0]) if isinstance(args[0], Value) else args[0].shape)[args[1]]
-        if target is operator.getitem or not any(isinstance(a, (Value, torch.Tensor)) for a in _flat((args, kwargs))):
-            return target(*args, **kwargs)
+            result = (self.shape(args[0]) if isinstance(args[0], Value) else args[0].shape)[args[1]]
+            return self.plain(node, result)
+        if target is operator.getitem or not any(isinstance(a, (Value, torch.Tensor)) for a in read):
+            result = target(*args, **kwargs)
+            return self.called(node, result) if _holds_tensor((result, *read)) else self.plain(node, result)
         if name in VIEWS and isinstance(args[0], torch.Tensor):
-            return target(*args, **kwargs)
+            result = target(*args, **kwargs)
+            if self.builder is not None:
+                self.builder.view(node, result)
+            return result
         lowering = TABLE.get(name)
         if lowering is not None and not kwargs:
             try:
-                return lowering(self, *(self.value(a) if isinstance(a, torch.Tensor) else a for a in args))
+                return lowering(self, *(self.operand(node, a, values) for a in args))
             except (Unlowerable, _core.Error):
                 pass  # torch takes it, or says what is wrong with it
-        return self.fallback(target, name, args, kwargs, values)
+        return self.fallback(node, name, args, kwargs, values)
 
-    def value(self, tensor: torch.Tensor) -> Value:
+    def plain(self, node: torch.fx.Node, result: Any) -> Any:
+        """A node's result that follows from shapes and plain values."""
+        if self.builder is not None:
+            self.builder.known(node, result)
+        return result
+
+    def called(self, node: torch.fx.Node, result: Any, fallback: str = "") -> Any:
+        """A node's result that torch gave."""
+        if self.builder is not None:
+            self.builder.call(node, result, (observed.of(self.graph.name).fallbacks, fallback) if fallback else None)
+        return result
+
+    def operand(self, node: torch.fx.Node, tree: Any, values: dict) -> Any:
+        """An argument of a lowering: tensors, also those in lists, as values."""
+        if isinstance(tree, torch.Tensor):
+            return self.value(node, tree, values)
+        return [self.operand(node, a, values) for a in tree] if isinstance(tree, (list, tuple)) else tree
+
+    def value(self, node: torch.fx.Node, tensor: torch.Tensor, values: dict) -> Value:
         """A tensor as an operand, where it lies."""
         found = self.known.get(id(tensor))
         if found is None:
@@ -146,6 +203,8 @@ class _Run(Emitter):
             value = Value(self.graph.input(tensor.data_ptr(), tuple(tensor.shape), DTYPES[tensor.dtype], tuple(tensor.stride()), tensor,
                                            "parameter" if isinstance(tensor, torch.nn.Parameter) else ""))
             found = self.known[id(tensor)] = (value, tensor)
+            if self.builder is not None:
+                self.builder.bind(node, value, tensor, values)
         return found[0]
 
     def drop(self, value: Any) -> None:
@@ -158,25 +217,31 @@ class _Run(Emitter):
     def release(self) -> None:
         """Lets go of the tensors that were dropped. Nothing may be recorded and not run."""
         self.graph.release([value for value, _ in self.over])
+        if self.builder is not None:
+            self.builder.release(int(value) for value, _ in self.over)
         self.over.clear()
 
-    def fallback(self, target: Any, name: str, args: tuple, kwargs: dict, values: dict) -> Any:
+    def fallback(self, node: torch.fx.Node, name: str, args: tuple, kwargs: dict, values: dict) -> Any:
         """Runs what is recorded, then the op by torch."""
-        if name != "aten.copy_.default":  # the write of a changed input is torch's by design
+        counted = name != "aten.copy_.default"  # the write of a changed input is torch's by design
+        if counted:
             file, line = where(self.place) if self.place else ("", 0)
             notice(f"{name} is run by PyTorch: no instruction of ours computes it here", path=file, line=line, category="fallback",
                    once=("fallback", name, file, line))
             observed.of(self.graph.name).fallbacks[name] += 1
-        made = self.tensors([v for v in _flat((args, kwargs, list(values.values()))) if isinstance(v, Value)])
-        for node, value in values.items():
+        made = self.tensors([value for value in values.values() if isinstance(value, Value)], values)
+        for other, value in values.items():
             if isinstance(value, Value):
-                values[node] = made[value]
+                values[other] = made[value]
         args, kwargs = torch.utils._pytree.tree_map(lambda v: made[v] if isinstance(v, Value) else v, (args, kwargs))
-        return target(*args, **kwargs)
+        target: Any = node.target
+        return self.called(node, target(*args, **kwargs), name if counted else "")
 
-    def tensors(self, wanted: list[Value]) -> dict[Value, torch.Tensor]:
+    def tensors(self, wanted: list[Value], values: dict) -> dict[Value, torch.Tensor]:
         """Runs what is recorded and gives these values as tensors of their own memory."""
         made = {v: torch.empty(self.shape(v), dtype=_TORCH[self.dtype(v)]) for v in dict.fromkeys(wanted)}
+        if self.builder is not None:
+            self.builder.launch(self.graph, made, values)
         self.graph.flush((), [(v, tensor.data_ptr()) for v, tensor in made.items()])
         self.release()
         for v, tensor in made.items():
@@ -184,5 +249,8 @@ class _Run(Emitter):
         return made
 
 
-def _flat(tree: Any) -> list[Any]:
-    return torch.utils._pytree.tree_leaves(tree)
+_name = functools.cache(str)  # of an op: asked for at every node
+
+
+def _holds_tensor(tree: Any) -> bool:
+    return isinstance(tree, torch.Tensor) or (isinstance(tree, (tuple, list)) and any(map(_holds_tensor, tree)))

@@ -72,6 +72,9 @@ nb::dlpack::dtype dlpack_type(DType t);
 nb::dict stats_counts(const Stats& stats);  // and the histogram
 nb::dict stats_dict(const Stats& stats);    // and moments, NaN where no element is finite
 nb::dict capture_stats();                   // of snapshots
+// Where a framework's CPU tensor lies, through DLPack's exchange table; its memory is not held. False: its type has none, or it is of another
+// kind (device, dtype, layout, rank). What is negated or conjugated only when read is not told.
+bool look_at_tensor(nb::handle tensor, Value& v);
 // Runs a graph's pending instructions (null: there were none), without the GIL if it takes long. Arguments as of Graph::flush.
 // Another thread's flush of the same graph is waited for first.
 std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs);
@@ -92,6 +95,7 @@ void bind_places(nb::module_& m);
 void bind_graph(nb::module_& m);
 void bind_programs(nb::module_& m);
 void bind_replays(nb::module_& m);
+void bind_tensor_replays(nb::module_& m);
 void bind_hooks(nb::module_& m);
 void bind_process(nb::module_& m);
 void bind_heap(nb::module_& m);

@@ -45,19 +45,25 @@ struct ExchangeTable {
   int (*look)(void* object, nb::dlpack::dltensor* out);  // borrows; no synchronisation, which a CPU does not need
 };
 
-// The table of a type; null: it has none. The type asked for last is remembered.
+// The table of a type; null: it has none. The first types that have one are remembered: a framework's tensor and what it makes of it.
 const ExchangeTable* exchange_of(PyTypeObject* type) {
-  static PyTypeObject* last = nullptr;
-  static const ExchangeTable* table = nullptr;
-  if (type == last) return table;
+  constexpr size_t kTypes = 4;
+  static std::pair<PyTypeObject*, const ExchangeTable*> known[kTypes] = {};
+  for (const auto& [of, table] : known)
+    if (of == type) return table;
   const nb::object capsule = nb::getattr(nb::handle(reinterpret_cast<PyObject*>(type)), "__dlpack_c_exchange_api__", nb::object());
   const auto* found = capsule.is_valid() ? static_cast<const ExchangeTable*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api")) : nullptr;
   if (!found) PyErr_Clear();
   if (found && found->major != 1) found = nullptr;
   if (!found) return nullptr;
-  Py_INCREF(type);  // never to be another type at this address
-  last = type;
-  return table = found;
+  for (auto& [of, table] : known) {
+    if (of) continue;
+    Py_INCREF(type);  // never to be another type at this address
+    of = type;
+    table = found;
+    break;
+  }
+  return found;
 }
 
 DType dtype_of(const nb::dlpack::dtype& t) {
@@ -104,25 +110,10 @@ LeasePtr lease_of_storage(nb::handle tensor, DType dtype) {
 
 // None: not for this way.
 nb::object from_exchange(nb::handle tensor) {
-  const ExchangeTable* table = exchange_of(Py_TYPE(tensor.ptr()));
-  if (!table || !is_plain(tensor)) return nb::none();
-  nb::dlpack::dltensor seen{};
-  if (table->look(tensor.ptr(), &seen) != 0) {
-    PyErr_Clear();
-    return nb::none();
-  }
   Value v;
-  v.dtype = dtype_of(seen.dtype);
-  constexpr int kCpu = 1;
-  if (v.dtype == DType::kNone || seen.device.device_type != kCpu || seen.ndim > kMaxRank) return nb::none();
+  if (!exchange_of(Py_TYPE(tensor.ptr())) || !is_plain(tensor) || !look_at_tensor(tensor, v)) return nb::none();
   LeasePtr lease = lease_of_storage(tensor, v.dtype);
   if (!lease) return nb::none();
-  v.data = static_cast<uint8_t*>(seen.data) + seen.byte_offset;
-  v.shape.rank = seen.ndim;
-  for (int i = 0; i < seen.ndim; ++i) v.shape[i] = seen.shape[i];
-  v.strides = contiguous_strides(v.shape);
-  if (seen.strides)
-    for (int i = 0; i < seen.ndim; ++i) v.strides[i] = seen.strides[i];
   return array_on(std::move(v), std::move(lease), {});
 }
 
@@ -197,6 +188,26 @@ nb::object array_of(nb::handle data) {
 }
 
 }  // namespace
+
+bool look_at_tensor(nb::handle tensor, Value& v) {
+  const ExchangeTable* table = exchange_of(Py_TYPE(tensor.ptr()));
+  if (!table) return false;
+  nb::dlpack::dltensor seen{};
+  if (table->look(tensor.ptr(), &seen) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  v.dtype = dtype_of(seen.dtype);
+  constexpr int kCpu = 1;
+  if (v.dtype == DType::kNone || seen.device.device_type != kCpu || seen.ndim > kMaxRank) return false;
+  v.data = seen.data ? static_cast<uint8_t*>(seen.data) + seen.byte_offset : nullptr;
+  v.shape.rank = seen.ndim;
+  for (int i = 0; i < seen.ndim; ++i) v.shape[i] = seen.shape[i];
+  v.strides = contiguous_strides(v.shape);
+  if (seen.strides)
+    for (int i = 0; i < seen.ndim; ++i) v.strides[i] = seen.strides[i];
+  return true;
+}
 
 void set_numpy(nb::handle array, nb::dict dtypes) {
   numpy_array = reinterpret_cast<PyTypeObject*>(array.inc_ref().ptr());

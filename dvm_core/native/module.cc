@@ -69,6 +69,7 @@ NB_MODULE(_core, m) {
   dvm::bind_arrays(m);
   dvm::bind_exchange(m);
   dvm::bind_replays(m);
+  dvm::bind_tensor_replays(m);
   dvm::bind_programs(m);
   dvm::bind_hooks(m);
   dvm::bind_process(m);

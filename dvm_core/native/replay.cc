@@ -142,39 +142,44 @@ struct Replay::End {
   }
 };
 
-void Replay::run(const Argument* arguments, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results, int stands_for) {
+void Replay::run(const Places& at, int stands_for) {
   const End end{*this};
   const SpanOf bind(program_->times.get(), Phase::bind, stands_for);
   const WhileRunning no_fork;
   if (segment_) program_->used_again(*segment_, 1);
   else compile();
-  place(arguments, given, results);
+  place(at);
   run_segment(true, stands_for);
   note_launch();
   count(1);
 }
 
-void Replay::run_short(const Argument* arguments, std::shared_ptr<Storage>* results) {
-  if (!segment_) return run(arguments, nullptr, results, 1);  // evicted since
+void Replay::run_short(const Places& at) {
+  if (!segment_) return run(at, 1);  // evicted since
   if (const int stands_for = sampling_.next()) {
     tell_own();
-    return run(arguments, nullptr, results, stands_for);
+    return run(at, stands_for);
   }
   const End end{*this};
-  place(arguments, nullptr, results);
+  place(at);
   run_segment(false, 1);
   note_launch();
   if (++untold_ == 1) untold().push_back(this);
 }
 
-void Replay::place(const Argument* arguments, std::shared_ptr<Storage>* given, std::shared_ptr<Storage>* results) {
+void Replay::place(const Places& at) {
   for (const auto& [input, number] : arguments_) {
-    values_[static_cast<size_t>(input)].data = arguments[number].data;
-    values_[static_cast<size_t>(input)].panels = arguments[number].panels;
+    values_[static_cast<size_t>(input)].data = at.arguments[number].data;
+    values_[static_cast<size_t>(input)].panels = at.arguments[number].panels;
   }
   for (size_t i = 0; i < results_.size(); ++i) {
-    results[i] = memory_for(i, arguments, given);
-    values_[static_cast<size_t>(results_[i])].data = results[i]->data;
+    Value& result = values_[static_cast<size_t>(results_[i])];
+    if (at.into) {
+      result.data = at.into[i];
+      continue;
+    }
+    at.results[i] = memory_for(i, at.arguments, at.given);
+    result.data = at.results[i]->data;
   }
 }
 
