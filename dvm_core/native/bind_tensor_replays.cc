@@ -68,7 +68,7 @@ class TensorPlans {
 
   std::vector<int64_t> key(nb::list arguments) {
     std::vector<int64_t> key;
-    if (!key_of(arguments, key)) key.clear();
+    if (stopping() || !key_of(arguments, key)) key.clear();
     return key;
   }
 
@@ -210,7 +210,7 @@ void bind_tensor_replays(nb::module_& m) {
   nb::class_<TensorPlans>(m, "TensorPlans", "What to do for arguments of a kind: dtypes, shapes and strides of tensors, and plain values.")
       .def(nb::init<size_t>(), "most"_a)
       .def("find", &TensorPlans::find, "arguments"_a, "The plan for these, None if there is none or a debugger is attached.")
-      .def("key", &TensorPlans::key, "arguments"_a, "Of arguments; empty if they are of kinds that are not known.")
+      .def("key", &TensorPlans::key, "arguments"_a, "Of arguments; empty if they are of kinds that are not known, or while a debugger is attached.")
       .def("add", &TensorPlans::add, "key"_a, "plan"_a)
       .def("clear", &TensorPlans::clear)
       .def("__len__", &TensorPlans::size);
