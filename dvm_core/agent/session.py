@@ -148,7 +148,7 @@ class Session:
     def _new_program(self, program: Any) -> None:
         """On the capturing thread, before the program's first launch. Never raises."""
         try:
-            active = capture.active()
+            active = capture.launching()
             self.breakpoints.new_program(program, active is not None and active.mode == "graph")
             self.data.new_program(program)
             self.watches.new_program(program)

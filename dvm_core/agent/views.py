@@ -66,7 +66,7 @@ class LaunchView:
         instruction, where, areas = self.instructions[self.at], self.place, self.program.fused_areas()
         area = next((a for a in areas if a.index == instruction.area), None)
         return {
-            "name": self.texts.line(where.path, where.line) or instruction.name, "path": where.path, "line": where.line,
+            "name": self.texts.line(where.path, where.line) or where.function or instruction.name, "path": where.path, "line": where.line,
             "column": where.column, "endLine": where.end_line, "function": where.function, "backward": where.backward,
             "program": self.program.id, "programName": self.program.name, "instruction": self.at, "instructions": len(self.instructions),
             "area": instruction.area, "areas": len(areas), "areaInstructions": list(area.instructions) if area else [self.at],

@@ -108,6 +108,30 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     return result
 
 
+def passed() -> None:
+    """A call has ended that its front end cannot make again: it was the trial of what was swapped before it, and what is queued is swapped
+    here, for the next one."""
+    global version
+    number = _core.step()
+    with _lock:
+        successes, due = list(_on_success), list(_queue)
+        _on_success.clear()
+        _trials.clear()
+        _queue.clear()
+    for callback in successes:
+        _guarded(callback, number)
+    for apply in due:
+        _guarded(apply, number + 1)
+    version += bool(due)
+    with _lock:
+        _core.hold_replays(bool(_queue))
+
+
+def waiting() -> bool:
+    """Whether `passed` has something to do."""
+    return bool(_queue or _on_success)
+
+
 def _guarded(function: Callable[[Any], None], argument: Any) -> None:
     # Hot reload's own failure must not end the user's training.
     try:

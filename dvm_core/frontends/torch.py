@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import os
 import re
 from typing import Any
 
@@ -20,10 +19,13 @@ from torch._functorch.partitioners import default_partition
 
 from .. import _core
 from ..errors import where
-from . import observed
+from . import capture as captures
+from . import observed, reloadable, torch_reload
 from .emit import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, Emitter
 from .notices import notice
-from .torch_ops import TABLE, VIEWS, Unlowerable, Value
+from .torch_nn import TABLE
+from .torch_ops import NAMED, VIEWS, Parts, Unlowerable, Value
+from .torch_places import place_of
 from .torch_replay import Builder, Snapshot, filled
 
 DTYPES = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.float64: F64, torch.bool: BOOL, torch.int8: I8,
@@ -36,9 +38,7 @@ _WHOLE = ("flash_attention_for_cpu", "silu", "gelu", "softmax_backward", "layer_
           "embedding_dense_backward", "tanh_backward", "sigmoid_backward", "threshold_backward", "dropout_backward", "select_backward",
           "slice_backward", "batch_norm_backward")
 _PLANS = 128  # of one graph, the least recently used goes first
-_HOME = os.path.dirname(torch.__file__) + os.sep
 _TOKEN = re.compile(r'File "<dvm>", line (\d+)')
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
@@ -46,9 +46,9 @@ def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
     if any(isinstance(value, (list, tuple, dict)) for value in inputs):
         return flatten_graph_inputs(module, inputs, dvm)
     places = []
+    torch_reload.compiled()
     for number, node in enumerate(module.graph.nodes):  # a token instead of the stack: AOTAutograd copies it to all that comes of the node
-        frames = [found for found in _FRAME.findall(node.meta.get("stack_trace") or "") if not found[0].startswith(_HOME)]
-        places.append(_core.place(frames[-1][0], int(frames[-1][1]), function=frames[-1][2]) if frames else 0)
+        places.append(place_of(node))
         node.meta["stack_trace"] = f'  File "<dvm>", line {number}, in node\n'
     table = {op: rule for op, rule in core_aten_decompositions().items() if not any(name in str(op) for name in _WHOLE)}
 
@@ -66,6 +66,7 @@ class Executable:
 
     def __init__(self, module: torch.fx.GraphModule, places: list[int], backward: bool) -> None:
         self.name = "torch backward" if backward else "torch forward"
+        self.backward = backward
         self.plans = _core.TensorPlans(_PLANS)
         self.inputs: list[torch.fx.Node] = []
         self.steps: list[tuple[torch.fx.Node, int, list[torch.fx.Node]]] = []  # node, place, what nobody reads after it
@@ -90,6 +91,17 @@ class Executable:
                 self.steps.append((node, _core.backward_place(place) if backward and place else place, gone))
 
     def __call__(self, arguments: list[Any]) -> list[Any]:
+        if self.backward:
+            return self.call(arguments)
+        if captures.active() is None:
+            _core.set_step(_core.step() + 1)
+        results = self.call(arguments)
+        if reloadable.waiting() and captures.active() is None:
+            reloadable.passed()
+        return results
+
+    def call(self, arguments: list[Any]) -> list[Any]:
+        """Replays a call, or records it."""
         plan = self.plans.find(arguments)
         if plan is not None:
             return plan.run(arguments, self.go_on)
@@ -129,6 +141,24 @@ class Executable:
         return [made[value] if isinstance(value, Value) else value for value in results]
 
 
+class _Shown(captures.Capture):
+    """What a debugger sees of a run while a program of it is launched. The Python lines of the model do not run: the core stops at them."""
+
+    front_end = "torch"
+    mode = "graph"
+
+    def __init__(self, run: _Run) -> None:
+        super().__init__(run.graph, run.graph.name, run.graph.step)
+        self.run = run
+
+    def flush_all(self) -> None:
+        pass  # all is in the launch that stands
+
+    def find(self, tensor: Any) -> int | None:
+        found = self.run.known.get(id(tensor))
+        return None if found is None else found[0]
+
+
 class _Run(Emitter):
     """One call of an executable: what is recorded, and tensors by value."""
 
@@ -159,18 +189,30 @@ class _Run(Emitter):
         if name == "aten.sym_size.int":
             result = (self.shape(args[0]) if isinstance(args[0], Value) else args[0].shape)[args[1]]
             return self.plain(node, result)
+        if target is operator.getitem and isinstance(args[0], Parts):
+            if self.builder is not None:
+                self.builder.part(node, node.args[0], args[1])
+            return args[0][args[1]]
         if target is operator.getitem or not any(isinstance(a, (Value, torch.Tensor)) for a in read):
             result = target(*args, **kwargs)
             return self.called(node, result) if _holds_tensor((result, *read)) else self.plain(node, result)
         if name in VIEWS and isinstance(args[0], torch.Tensor):
-            result = target(*args, **kwargs)
-            if self.builder is not None:
-                self.builder.view(node, result)
-            return result
-        lowering = TABLE.get(name)
-        if lowering is not None and not kwargs:
             try:
-                return lowering(self, *(self.operand(node, a, values) for a in args))
+                result = target(*args, **kwargs)
+            except RuntimeError:
+                if "view" not in name:
+                    raise  # a result of ours is contiguous where torch's had other strides: there this view takes a copy
+            else:
+                if self.builder is not None:
+                    self.builder.view(node, result)
+                return result
+        lowering = TABLE.get(name)
+        given: dict[str, Any] = {key: value for key, value in kwargs.items() if value is not None and (key, value) not in _NO_MATTER}
+        if "dtype" in given:
+            given["dtype"] = DTYPES.get(given["dtype"], 0)
+        if lowering is not None and given.keys() <= NAMED.get(name, frozenset()):
+            try:
+                return lowering(self, *(self.operand(node, a, values) for a in args), **given)
             except (Unlowerable, _core.Error):
                 pass  # torch takes it, or says what is wrong with it
         return self.fallback(node, name, args, kwargs, values)
@@ -229,10 +271,13 @@ class _Run(Emitter):
             notice(f"{name} is run by PyTorch: no instruction of ours computes it here", path=file, line=line, category="fallback",
                    once=("fallback", name, file, line))
             observed.of(self.graph.name).fallbacks[name] += 1
-        made = self.tensors([value for value in values.values() if isinstance(value, Value)], values)
+        wanted = [v for value in values.values() for v in (value if isinstance(value, Parts) else (value,)) if isinstance(v, Value)]
+        made = self.tensors(wanted, values)
         for other, value in values.items():
             if isinstance(value, Value):
                 values[other] = made[value]
+            elif isinstance(value, Parts):
+                values[other] = Parts(made[v] if isinstance(v, Value) else v for v in value)
         args, kwargs = torch.utils._pytree.tree_map(lambda v: made[v] if isinstance(v, Value) else v, (args, kwargs))
         target: Any = node.target
         return self.called(node, target(*args, **kwargs), name if counted else "")
@@ -242,13 +287,17 @@ class _Run(Emitter):
         made = {v: torch.empty(self.shape(v), dtype=_TORCH[self.dtype(v)]) for v in dict.fromkeys(wanted)}
         if self.builder is not None:
             self.builder.launch(self.graph, made, values)
-        self.graph.flush((), [(v, tensor.data_ptr()) for v, tensor in made.items()])
+        with captures.replaying(_Shown(self)):
+            self.graph.flush((), [(v, tensor.data_ptr()) for v, tensor in made.items()])
         self.release()
         for v, tensor in made.items():
             self.known[id(tensor)] = (v, tensor)
         return made
 
 
+# Named arguments of ops that change nothing for us: results are ours, in the CPU's memory, contiguous.
+_NO_MATTER = (("pin_memory", False), ("device", torch.device("cpu")), ("layout", torch.strided), ("memory_format", torch.contiguous_format),
+              ("memory_format", torch.preserve_format), ("non_blocking", False))
 _name = functools.cache(str)  # of an op: asked for at every node
 
 

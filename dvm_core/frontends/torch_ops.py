@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .emit import BOOL, CODE, F32, F64, Emitter
+from .emit import BOOL, CODE, F32, F64, I32, I64, Emitter
 
 TABLE: dict[str, Callable[..., Any]] = {}  # "aten.mul.Tensor" -> lowering(emitter, *args): a value id
+# Named arguments that a lowering takes; dtype as our code.
+NAMED = {"aten.gelu.default": frozenset({"approximate"}), "aten.gelu_backward.default": frozenset({"approximate"}),
+         "aten._to_copy.default": frozenset({"dtype"})}
 # Of a tensor in memory these are torch's own views: no work.
 VIEWS = frozenset(f"aten.{name}" for name in ("view.default", "_unsafe_view.default", "t.default", "transpose.int", "permute.default",
                                               "unsqueeze.default", "expand.default",
@@ -25,28 +28,51 @@ class Value(int):
     """A value id, to tell it from a number."""
 
 
-def _need(holds: bool) -> None:
+class Parts(tuple):
+    """The results of an op that has several: values, None where one is not computed."""
+
+
+def need(holds: bool) -> None:
     if not holds:
         raise Unlowerable
 
 
-def _floats(e: Emitter, *values: Any) -> None:
+def floats(e: Emitter, *values: Any) -> None:
     # Halves are left to torch: it rounds in other places than a chain of our instructions does.
-    _need(all(isinstance(v, Value) for v in values) and len({e.dtype(v) for v in values}) == 1 and e.dtype(values[0]) in (F32, F64))
+    need(all(isinstance(v, Value) for v in values) and len({e.dtype(v) for v in values}) == 1 and e.dtype(values[0]) in (F32, F64))
 
 
 def _unary(code: str) -> Callable[..., int]:
     def lower(e: Emitter, a: Value) -> int:
-        _floats(e, a)
+        floats(e, a)
         return e.unary(CODE[code], a)
     return lower
 
 
+def _alike(e: Emitter, values: list[Value]) -> dict[Value, Value]:
+    """The values in the dtype that PyTorch computes in: that of the floats with axes; a float without any has a say among its like only."""
+    codes = {e.dtype(v) for v in values}
+    if codes <= {F32} or codes <= {F64}:
+        return {v: v for v in values}
+    need(codes <= {F32, F64, BOOL, I32, I64})
+    with_axes = [v for v in values if e.shape(v)]
+    deciding = [v for v in (with_axes or values) if e.dtype(v) in (F32, F64)]
+    need(bool(deciding))
+    common = F64 if any(e.dtype(v) == F64 for v in deciding) else F32
+    return {v: Value(e.cast(v, common)) for v in values}
+
+
 def _binary(code: str) -> Callable[..., int]:
+    compares = code in ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
+
     def lower(e: Emitter, a: Any, b: Any) -> int:
         values = [v for v in (a, b) if isinstance(v, Value)]
-        _floats(e, *values)
-        _need(all(isinstance(v, Value) or type(v) in (int, float) for v in (a, b)) and bool(values))
+        numbers = [v for v in (a, b) if not isinstance(v, Value)]
+        need(bool(values) and all(type(v) in (int, float) for v in numbers))
+        if not (compares and len({e.dtype(v) for v in values}) == 1 and e.dtype(values[0]) in (I32, I64)
+                and all(type(v) is int and abs(v) < 2**31 for v in numbers)):
+            alike = _alike(e, values)
+            a, b = alike.get(a, a) if isinstance(a, Value) else a, alike.get(b, b) if isinstance(b, Value) else b
         return e.binary(CODE[code], *(v if isinstance(v, Value) else float(v) for v in (a, b)))
     return lower
 
@@ -58,35 +84,52 @@ for _name, _code in {"neg": "NEG", "abs": "ABS", "exp": "EXP", "log": "LOG", "sq
 for _name, _code in {"add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS",
                      "le": "LESS_EQUAL", "gt": "GREATER", "ge": "GREATER_EQUAL"}.items():
     TABLE[f"aten.{_name}.Tensor"] = TABLE[f"aten.{_name}.Scalar"] = _binary(_code)
+TABLE["aten.pow.Tensor_Tensor"] = _binary("POW")
 TABLE["aten.maximum.default"], TABLE["aten.minimum.default"] = _binary("MAXIMUM"), _binary("MINIMUM")
 
 
-def lowers(name: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def lowers(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a lowering under an aten overload's name."""
-    def register(function: Callable[..., int]) -> Callable[..., int]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         TABLE[f"aten.{name}"] = function
         return function
     return register
 
 
+@lowers("sign.default")
+def sign(e: Emitter, a: Value) -> int:
+    """-1, 0 or 1; 0 of NaN."""
+    floats(e, a)
+    return e.select(e.equal(a, a), e.sign(a), e.full(0.0, e.shape(a), e.dtype(a)))
+
+
+@lowers("pow.Tensor_Scalar")
+def power(e: Emitter, a: Value, exponent: float) -> int:
+    """a ** exponent; the powers that PyTorch computes by other means are computed by these."""
+    floats(e, a)
+    special = {2.0: lambda: e.mul(a, a), 3.0: lambda: e.mul(e.mul(a, a), a), 0.5: lambda: e.sqrt(a), -0.5: lambda: e.rsqrt(a),
+               -1.0: lambda: e.reciprocal(a), -2.0: lambda: e.reciprocal(e.mul(a, a))}
+    return special.get(float(exponent), lambda: e.pow(a, float(exponent)))()
+
+
 @lowers("relu.default")
 def relu(e: Emitter, a: Value) -> int:
     """max(a, 0)."""
-    _floats(e, a)
+    floats(e, a)
     return e.maximum(a, 0.0)
 
 
 @lowers("silu.default")
 def silu(e: Emitter, a: Value) -> int:
     """a * sigmoid a."""
-    _floats(e, a)
+    floats(e, a)
     return e.mul(a, e.sigmoid(a))
 
 
 @lowers("silu_backward.default")
 def silu_backward(e: Emitter, g: Value, a: Value) -> int:
     """g * s * (1 + a * (1 - s)), s = sigmoid a."""
-    _floats(e, g, a)
+    floats(e, g, a)
     s = e.sigmoid(a)
     return e.mul(e.mul(g, s), e.add(e.mul(a, e.sub(1.0, s)), 1.0))
 
@@ -94,30 +137,30 @@ def silu_backward(e: Emitter, g: Value, a: Value) -> int:
 @lowers("threshold_backward.default")
 def threshold_backward(e: Emitter, g: Value, a: Value, threshold: float) -> int:
     """g where a is above the threshold (or NaN), else 0."""
-    _floats(e, g, a)
-    _need(e.shape(g) == e.shape(a))
+    floats(e, g, a)
+    need(e.shape(g) == e.shape(a))
     return e.select(e.less_equal(a, float(threshold)), e.full(0.0, e.shape(g), e.dtype(g)), g)
 
 
 @lowers("tanh_backward.default")
 def tanh_backward(e: Emitter, g: Value, r: Value) -> int:
     """g * (1 - r * r)."""
-    _floats(e, g, r)
+    floats(e, g, r)
     return e.mul(g, e.sub(1.0, e.mul(r, r)))
 
 
 @lowers("sigmoid_backward.default")
 def sigmoid_backward(e: Emitter, g: Value, r: Value) -> int:
     """g * (1 - r) * r."""
-    _floats(e, g, r)
+    floats(e, g, r)
     return e.mul(e.mul(g, e.sub(1.0, r)), r)
 
 
 @lowers("where.self")
 def where(e: Emitter, condition: Value, a: Value, b: Value) -> int:
     """condition ? a : b, each broadcast to the shape of all."""
-    _floats(e, a, b)
-    _need(isinstance(condition, Value) and e.dtype(condition) == BOOL)
+    floats(e, a, b)
+    need(isinstance(condition, Value) and e.dtype(condition) == BOOL)
     shape = np.broadcast_shapes(*(e.shape(v) for v in (condition, a, b)))
     return e.select(*(v if e.shape(v) == shape else e.broadcast(v, shape) for v in (condition, a, b)))
 
@@ -128,14 +171,14 @@ def where(e: Emitter, condition: Value, a: Value, b: Value) -> int:
 @lowers("bmm.default")
 def matmul(e: Emitter, a: Value, b: Value) -> int:
     """a @ b."""
-    _floats(e, a, b)
+    floats(e, a, b)
     return e.matmul(a, b)
 
 
 @lowers("addmm.default")
 def addmm(e: Emitter, bias: Value, a: Value, b: Value) -> int:
     """bias + a @ b."""
-    _floats(e, bias, a, b)
+    floats(e, bias, a, b)
     return e.add(e.matmul(a, b), bias)
 
 
@@ -143,9 +186,12 @@ def addmm(e: Emitter, bias: Value, a: Value, b: Value) -> int:
 
 def _reduction(code: str) -> Callable[..., int]:
     def lower(e: Emitter, a: Value, axes: Sequence[int] | None = None, keepdims: bool = False) -> int:
-        _floats(e, a)
+        if code == "SUM" and isinstance(a, Value) and e.dtype(a) in (BOOL, I32):
+            a = Value(e.cast(a, I64))  # counts are whole numbers
+        elif code != "SUM" or not isinstance(a, Value) or e.dtype(a) != I64:
+            floats(e, a)
         rank = len(e.shape(a))
-        _need(rank > 0)
+        need(rank > 0)
         return e.reduce(CODE[code], a, axes or range(rank), keepdims)
     return lower
 
@@ -158,8 +204,8 @@ for _name, _code in {"sum.default": "SUM", "sum.dim_IntList": "SUM", "mean.defau
 @lowers("_softmax.default")
 def softmax(e: Emitter, a: Value, axis: int, half_to_float: bool) -> int:
     """e ** (a - max) over its sum."""
-    _floats(e, a)
-    _need(bool(e.shape(a)))
+    floats(e, a)
+    need(bool(e.shape(a)))
     power = e.exp(e.sub(a, e.max(a, (axis,), True)))
     return e.div(power, e.sum(power, (axis,), True))
 
@@ -167,8 +213,8 @@ def softmax(e: Emitter, a: Value, axis: int, half_to_float: bool) -> int:
 @lowers("_log_softmax.default")
 def log_softmax(e: Emitter, a: Value, axis: int, half_to_float: bool) -> int:
     """a - max - ln of the sum of e ** (a - max)."""
-    _floats(e, a)
-    _need(bool(e.shape(a)))
+    floats(e, a)
+    need(bool(e.shape(a)))
     low = e.sub(a, e.max(a, (axis,), True))
     return e.sub(low, e.log(e.sum(e.exp(low), (axis,), True)))
 
@@ -176,7 +222,7 @@ def log_softmax(e: Emitter, a: Value, axis: int, half_to_float: bool) -> int:
 @lowers("_softmax_backward_data.default")
 def softmax_backward(e: Emitter, g: Value, r: Value, axis: int, dtype: Any) -> int:
     """r * g - r * sum(r * g)."""
-    _floats(e, g, r)
+    floats(e, g, r)
     product = e.mul(g, r)
     return e.sub(product, e.mul(r, e.sum(product, (axis,), True)))
 
@@ -184,7 +230,7 @@ def softmax_backward(e: Emitter, g: Value, r: Value, axis: int, dtype: Any) -> i
 @lowers("_log_softmax_backward_data.default")
 def log_softmax_backward(e: Emitter, g: Value, r: Value, axis: int, dtype: Any) -> int:
     """g - e ** r * sum(g)."""
-    _floats(e, g, r)
+    floats(e, g, r)
     return e.sub(g, e.mul(e.exp(r), e.sum(g, (axis,), True)))
 
 
@@ -207,7 +253,7 @@ def permute(e: Emitter, a: Value, axes: Sequence[int]) -> int:
 @lowers("t.default")
 def t(e: Emitter, a: Value) -> int:
     """The transpose of a matrix."""
-    _need(len(e.shape(a)) == 2)
+    need(len(e.shape(a)) == 2)
     return e.transpose(a, (1, 0))
 
 
@@ -215,7 +261,7 @@ def t(e: Emitter, a: Value) -> int:
 def transpose(e: Emitter, a: Value, first: int, second: int) -> int:
     """Two axes exchanged."""
     order = list(range(len(e.shape(a))))
-    _need(bool(order))
+    need(bool(order))
     order[first], order[second] = order[second], order[first]
     return e.transpose(a, tuple(order))
 
@@ -254,7 +300,7 @@ def slice_(e: Emitter, a: Value, axis: int = 0, start: int | None = None, end: i
     """As Python slices along an axis; an empty result is torch's."""
     shape = list(e.shape(a))
     taken = range(shape[axis])[start:end:step]
-    _need(len(taken) > 0)
+    need(len(taken) > 0)
     pairs = [(0, 1)] * len(shape)
     shape[axis], pairs[axis] = len(taken), (taken.start, step)
     return e.slice(a, tuple(n for pair in pairs for n in pair), tuple(shape))

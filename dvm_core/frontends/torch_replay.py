@@ -16,7 +16,7 @@ import torch
 from torch.fx import Node
 
 from .. import _core
-from .torch_ops import Value
+from .torch_ops import Parts, Value
 
 _UNSURE = frozenset((torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output))
 
@@ -165,6 +165,12 @@ class Builder:
             if self.snapshot is not None:
                 self.snapshot.values[node] = into  # who records from there does not run it again
 
+    def part(self, node: Node, of: Any, number: int) -> None:
+        """The node is one of the results of an op of ours."""
+        whole = self.entries.get(of)
+        if isinstance(whole, Parts):
+            self.entries[node] = whole[number]
+
     def _args(self, node: Node) -> tuple[tuple, dict]:
         return torch.fx.node.map_arg((node.args, node.kwargs), self.entries.get)
 
@@ -216,6 +222,8 @@ class Builder:
         for node, value in values.items():
             if isinstance(value, Value) and value in slots:
                 self.entries[node] = slots[value]
+            elif isinstance(value, Parts):
+                self.entries[node] = Parts(slots.get(part) for part in value)
 
     def release(self, values: Iterable[int]) -> None:
         """These values are in memory no more."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -41,6 +42,13 @@ class Host:
         self.in_use: dict[str, set[int]] = {}  # programs that the last trial launched, by name
         self.settle = settle  # returns when nobody writes to the file any more
         self.swapped = swapped  # called with the path after code of that file was swapped or put back
+
+
+def _outdated(path: str) -> None:
+    """Models that PyTorch compiled from code of this file are compiled again at their next call."""
+    front = sys.modules.get("dvm_core.frontends.torch_reload")
+    if front is not None:
+        front.outdated(path)
 
 
 QUEUED, TRIAL, IN_FORCE, FAILED, WITHDRAWN = "queued", "trial", "in force", "failed", "withdrawn"
@@ -96,6 +104,7 @@ class Transaction:
             return
         self.step = step
         try:
+            _outdated(self.path)
             self.book.put(self.path, self.texts[1])
             self._at_swap = fingerprint.launches(self.host.programs()) if self.needs_trial else {}
             if self.needs_trial:
@@ -112,6 +121,7 @@ class Transaction:
 
     def _take_back(self, error: BaseException) -> None:
         self.plan.patch.revert()
+        _outdated(self.path)
         self.book.put(self.path, self.texts[0])
         self.error = error
         self._become(FAILED)

@@ -1,0 +1,138 @@
+"""What a debugger needs of models compiled by torch.compile(backend="dvm"): places with columns and modules, stops, exchanged code."""
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+if not torch.__version__.startswith("2.13."):
+    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
+
+from dvm_core import _core  # noqa: E402
+from dvm_core.frontends import capture, reloadable, torch_reload  # noqa: E402
+
+SOURCE = """import torch
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x) * 2.0
+        return torch.tanh(h)
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(Block(), Block())
+
+    def forward(self, x):
+        return self.layers(x).sum()
+"""
+
+
+@pytest.fixture
+def module(tmp_path):
+    """The model of a file of its own, so that its programs are its own."""
+    torch._dynamo.reset()
+    path = tmp_path / "compiled_model.py"
+    path.write_text(SOURCE)
+    sys.path.insert(0, str(tmp_path))
+    sys.modules.pop("compiled_model", None)
+    import compiled_model
+
+    yield compiled_model
+    sys.path.remove(str(tmp_path))
+    torch._dynamo.reset()
+
+
+def programs_of(module):
+    return [p for p in _core.programs() if any(i.place and _core.place_info(i.place)[0] == module.__file__ for i in p.instructions)]
+
+
+def edited(module, old, new):
+    """Gives Block.forward the code of the file with something replaced, as a reload does."""
+    source = Path(module.__file__).read_text().replace(old, new)
+    names = {}
+    exec(compile(source, module.__file__, "exec"), names)
+    module.Block.forward.__code__ = names["Block"].forward.__code__
+
+
+def test_instructions_know_columns_and_the_module_and_gradients_those_of_their_line(module):
+    torch.compile(module.Model(), backend="dvm")(torch.ones(3, 4)).backward()
+    places = {_core.place_info(i.place) for p in programs_of(module) for i in p.instructions if i.place}
+    line = SOURCE.splitlines().index("        h = self.lin(x) * 2.0") + 1
+    for backward in (False, True):
+        for block in range(2):
+            assert (module.__file__, line, line, 13, 30, f"forward (layers.{block})", backward) in places
+            assert (module.__file__, line + 1, line + 1, 16, 29, f"forward (layers.{block})", backward) in places
+
+
+def test_a_model_of_stock_modules_names_them_where_it_has_no_line():
+    torch._dynamo.reset()
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Sequential(torch.nn.Tanh()))
+    before = {p.id for p in _core.programs()}
+    torch.compile(model, backend="dvm")(torch.ones(3, 4))
+    found = {_core.place_info(i.place)[:2] + _core.place_info(i.place)[5:6] for p in _core.programs() if p.id not in before
+             for i in p.instructions}
+    assert {("", 0, "0"), ("", 0, "1.0")} <= found
+
+
+def test_a_stop_in_a_forward_is_inside_the_compiled_call_and_the_debugger_is_told_that_its_python_does_not_run(module):
+    model = module.Model()
+    compiled = torch.compile(model, backend="dvm")
+    x = torch.ones(3, 4)
+    expected = compiled(x)
+    program = programs_of(module)[-1]
+    index = next(i.index for i in program.instructions if i.name == "TANH")
+    stops = []
+
+    def stop(launch, instruction, reason, hooks):
+        seen, frame, names = capture.launching(), sys._getframe(), []
+        while frame is not None:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        stops.append((instruction, launch.next, seen.mode, seen.front_end, test.__name__ in names))
+
+    test = test_a_stop_in_a_forward_is_inside_the_compiled_call_and_the_debugger_is_told_that_its_python_does_not_run
+    _core.set_stop_handler(stop)
+    _core.set_hook(program.id, index, _core.HOOK_STOP, 1)
+    try:
+        assert torch.equal(compiled(x), expected)
+    finally:
+        _core.clear_hook(program.id, index, _core.HOOK_STOP, 1)
+        _core.set_stop_handler(None)
+    assert stops == [(index, index, "graph", "torch", True)]
+
+
+def test_exchanged_code_of_an_inner_module_is_compiled_again_and_other_files_change_nothing(module, tmp_path):
+    torch.manual_seed(0)
+    model = module.Model()
+    compiled = torch.compile(model, backend="dvm")
+    x = torch.ones(3, 4)
+    old = compiled(x)
+    assert torch_reload.outdated(str(tmp_path / "other.py")) == 0
+    edited(module, "* 2.0", "* 3.0")
+    assert torch_reload.outdated(module.__file__) == 1
+    new = compiled(x)
+    assert torch.allclose(new, model(x)) and not torch.allclose(new, old)
+    assert torch.equal(compiled(x), new)
+
+
+def test_a_swap_that_is_queued_is_made_between_two_forwards_and_the_next_is_its_trial(module):
+    model = module.Model()
+    compiled = torch.compile(model, backend="dvm")
+    x = torch.ones(3, 4)
+    old = compiled(x)
+    told = []
+
+    def swap(step):
+        edited(module, "* 2.0", "* 3.0")
+        torch_reload.outdated(module.__file__)
+        reloadable.on_success(lambda passed: told.append((step, passed)))
+
+    reloadable.at_next_call(swap)
+    assert torch.equal(compiled(x), old) and told == []
+    assert not torch.allclose(compiled(x), old)
+    assert told == [(_core.step(), _core.step())]
