@@ -14,6 +14,13 @@ namespace dvm::DVM_LEVEL {
 inline constexpr int64_t kNearRow = 4096, kNearHalves = 1024;  // bytes of a row of the result, above which its lines are fetched ahead
 inline constexpr int64_t kShortSum = 64;  // of halves: the result is most of the memory, and long rows of it are written one register tile after the other
 inline constexpr int kStripePanels = 8;  // of B, packed on the way
+// Float32 rows of B that are farther apart than kFarRow are packed on the way if so many rows of A pay for it: a tile of AVX2 takes one line of
+// each, so that neither the lines of a stripe nor their pages stay near from tile to tile.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+inline constexpr int64_t kPackingRows = 48, kFarRow = 128;
+#else
+inline constexpr int64_t kPackingRows = kBlockM + 1, kFarRow = 0;
+#endif
 
 // Register tiles by rows: few rows are wide, or the additions would wait for each other and B would come in short runs. AVX-512 has 32
 // registers (14 x 2 sums, 2 of B, 1 of A), AVX2 and SSE have 16.
@@ -95,7 +102,7 @@ struct Block {
       return {static_cast<const float*>(g.b_packed) + (j / kPanel * steps + k0 / Of::kPer) * kPanel + j % kPanel, steps * kPanel, kPanel, 16 * kPanel};
     const auto* b = static_cast<const Item*>(g.b) + k0 * g.b_row;
     if constexpr (sizeof(Item) == sizeof(float))
-      if (g.b_col == 1) return {b + j, kPanel, g.b_row, 4 * g.b_row};
+      if (g.b_col == 1 && (rows < kPackingRows || g.b_row <= kFarRow)) return {b + j, kPanel, g.b_row, 4 * g.b_row};
     constexpr int64_t kStride = kSumBlock * kPanel;
     if (j >= packed_until) {
       packed_from = j;

@@ -60,10 +60,11 @@ struct Lead {
   DVM_INLINE Vf load(const float* p) const { return Vf(_mm512_maskz_loadu_ps(mask, p)); }
   DVM_INLINE void store(float* p, Vf x) const { _mm512_mask_storeu_ps(p, mask, __m512(x)); }
 #elif defined(__AVX2__)
+  int64_t n;
   __m256i mask;
-  DVM_INLINE explicit Lead(int64_t n) : mask(_mm256_cmpgt_epi32(_mm256_set1_epi32(int(smaller<int64_t>(n, 8))), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
+  DVM_INLINE explicit Lead(int64_t lanes) : n(lanes < 0 ? 0 : smaller<int64_t>(lanes, 8)), mask(first_lanes(n)) {}
   DVM_INLINE Vf load(const float* p) const { return Vf(_mm256_maskload_ps(p, mask)); }
-  DVM_INLINE void store(float* p, Vf x) const { _mm256_maskstore_ps(p, mask, __m256(x)); }
+  DVM_INLINE void store(float* p, Vf x) const { store_some_floats(p, x, n); }
 #else
   int64_t n;
   DVM_INLINE explicit Lead(int64_t lanes) : n(lanes < 0 ? 0 : smaller<int64_t>(lanes, kVf)) {}

@@ -150,6 +150,21 @@ void copy_items(char* packed, char* strided, int64_t rows, int64_t cols, int64_t
   }
 }
 
+// Short runs of one length, a vector or more, without a call for each: the last vector covers what is left, and some of the one before.
+inline constexpr int64_t kShortRun = 1024;
+inline void copy_runs(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t runs, int64_t bytes) {
+  const int64_t last = bytes - int64_t(sizeof(Words));
+  for (int64_t r = 0; r < runs; ++r, to += to_stride, from += from_stride) {
+    Words v;
+    for (int64_t i = 0; i < last; i += sizeof(Words)) {
+      memcpy(&v, from + i, sizeof(v));
+      memcpy(to + i, &v, sizeof(v));
+    }
+    memcpy(&v, from + last, sizeof(v));
+    memcpy(to + last, &v, sizeof(v));
+  }
+}
+
 template <bool In>
 void copy(char* packed, char* strided, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, int item) {
   if (rows <= 0 || cols <= 0) return;
@@ -164,6 +179,9 @@ void copy(char* packed, char* strided, int64_t rows, int64_t cols, int64_t row_s
   };
   if (col_stride == item && row_stride == line) {
     lines(1, rows * line);
+  } else if (col_stride == item && line >= int64_t(sizeof(Words)) && line <= kShortRun) {
+    if (In) copy_runs(packed, line, strided, row_stride, rows, line);
+    else copy_runs(strided, row_stride, packed, line, rows, line);
   } else if (col_stride == item) {
     lines(rows, line);
   } else if (In && col_stride == 0) {

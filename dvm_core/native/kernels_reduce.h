@@ -5,6 +5,7 @@
 // Lanes are held in machine vectors, as many as the level needs for 16.
 #pragma once
 #include "kernels_elementwise.h"
+#include "kernels_part.h"
 
 namespace dvm::DVM_LEVEL {
 
@@ -117,6 +118,17 @@ inline constexpr bool kOfNumbers<SmallerNumber> = true;
 // identity fills the rest.
 template <class T>
 DVM_INLINE void load_rest(Lanes<T>* in, const T* end, int64_t n, T identity) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (__is_same(T, float)) {
+    DVM_UNROLL
+    for (int p = 0; p < in->kParts; ++p) {
+      const __m256i some = first_lanes(n - p * in->kPer);
+      in->part[p] =
+          typename Lanes<T>::V(_mm256_blendv_ps(_mm256_set1_ps(identity), _mm256_maskload_ps(end - n + p * in->kPer, some), _mm256_castsi256_ps(some)));
+    }
+    return;
+  }
+#endif
   T window[2 * kLanes];
   in->set(identity);
   in->store(window + kLanes);

@@ -7,7 +7,12 @@ namespace dvm::DVM_LEVEL {
 
 inline constexpr int kGroupVectors = kLanes / kHalves;  // a group of lanes: 16 elements
 inline constexpr int kMostLoop = 16;                    // steps of a loop
-inline constexpr int kRowsAtOnce = 4;                   // narrow ones
+// Narrow rows, and groups of a wide one, side by side. AVX2 has 16 registers, and a group of 16 lanes takes two.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+inline constexpr int kRowsAtOnce = 2, kGroupsAtOnce = 2;
+#else
+inline constexpr int kRowsAtOnce = 4, kGroupsAtOnce = 4;
+#endif
 inline constexpr int32_t kLaneNumbers[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 struct StripGroup {
@@ -242,9 +247,12 @@ struct StripLoopOf {
   // Columns first .. first + width - 1 of the tile, all of one row and of one block of kReduceBlock.
   static DVM_INLINE void wide(StripRow<1>& r, const StripStep* s, int64_t first, int64_t width, int64_t row, bool is_first) {
     Chain::begin(r);
-    StripGroup last[4]{};
+    StripGroup last[kGroupsAtOnce]{};
     int64_t i = 0;
-    for (; i + 4 * kLanes <= width; i += 4 * kLanes) Chain::template run<true, 0>(r, last, s, {first + i, kLanes, kLanes});
+    for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
+      Chain::template run<true, 0>(r, last, s, {first + i, kLanes, kLanes});
+      if constexpr (kGroupsAtOnce == 2) Chain::template run<true, 2>(r, last, s, {first + i + 2 * kLanes, kLanes, kLanes});
+    }
     rest<0>(r, s, first + i, width - i);
     Chain::template end<true>(r, 0, s, row, is_first);
   }

@@ -15,6 +15,8 @@ VIEWS = {  # name: view of a (rows, cols) kind cut from a big array
     "one element": lambda x: np.broadcast_to(x[5, 5], (7, 31)), "one column": lambda x: x[:, 3:4],
     "one row": lambda x: x[3:4, ::5], "empty": lambda x: x[:0, :5],
     "transposed and backward": lambda x: x[40::-1, :18].T, "big transpose": lambda x: x.T,
+    **{f"runs of {n}": lambda x, n=n: x[::2, 90 - n:] for n in (4, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65)},
+    "runs backward": lambda x: x[20::-1, 5:38],
 }
 
 
@@ -76,7 +78,8 @@ def matrix(rows, cols, layout="rows", seed=0):
 
 
 SHAPES = [(0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 1), (1, 7, 33), (1, 600, 300), (2, 5, 31), (5, 513, 64), (6, 64, 65), (7, 100, 32),
-          (12, 31, 96), (13, 512, 97), (15, 1025, 33), (33, 70, 130), (100, 64, 1), (169, 40, 50), (200, 530, 40)]
+          (12, 31, 96), (13, 512, 97), (15, 1025, 33), (33, 70, 130), (100, 64, 1), (169, 40, 50), (200, 530, 40),
+          (49, 520, 150), (170, 33, 131)]
 
 
 @pytest.mark.parametrize("layout", ["rows", "transposed", "strided"])
