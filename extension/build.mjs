@@ -22,7 +22,7 @@ const bundles = [
     platform: 'browser',
     format: 'iife',
     target: 'es2022',
-    entryPoints: ['tensor.ts', 'memory.ts', 'memory.css'].map((name) => `extension/webview/${name}`),
+    entryPoints: ['tensor.ts', 'tensor.css', 'memory.ts', 'memory.css'].map((name) => `extension/webview/${name}`),
     outdir: 'extension/dist',
   },
 ];

@@ -113,7 +113,7 @@ def _tensor(session: Session, arguments: Arguments) -> tuple[Tensor, np.ndarray 
         return tensor, tensor.array(), {}
     tensor = asked(session, arguments)
     if arguments.get("watch") is None:
-        return tensor, tensor.array(), {"ref": arguments.get("ref")}
+        return tensor, tensor.array(), {"ref": arguments.get("ref"), "step": session.step()}
     snapshot = session.kept.get(arguments["watch"], need(arguments, "snapshot", int, None))
     return tensor, tensor.array(), {**snapshot.told(), "kept": session.kept.all(arguments["watch"])}
 

@@ -37,6 +37,8 @@ export interface Snapshot {
   backward?: boolean;
   stats?: Stats;
   data?: string;
+  /** Number of the snapshot that stays in the program. */
+  snapshot?: number;
   placeholder?: boolean | string;
   reason?: string;
 }
@@ -47,21 +49,59 @@ export interface WatchAnswer {
   message?: string;
 }
 
-/** Answer of dvm/tensor. */
-export interface Tensor {
+/** Two axes of a tensor, shrunken: each of `height` · `width` cells is the strongest of `cell` elements, NaN if one of them is NaN. */
+export interface Plane {
+  axes: [number, number];
+  indices: number[];
+  rows: [number, number];
+  columns: [number, number];
+  height: number;
+  width: number;
+  cell: [number, number];
+  /** Every n-th row and column was looked at. */
+  skip: [number, number];
+  f64: boolean;
+  data: string;
+  /** What is not finite: how many elements, and the index of the first. */
+  bad?: { count: number; first: number[] };
+}
+
+/** A snapshot that stays in the program. */
+export interface Kept {
+  snapshot: number;
+  step: number;
+  device: string;
+}
+
+/** Answer of dvm/view. */
+export interface TensorView {
   name?: string;
   shape: number[];
   dtype: string;
-  strides?: number[];
-  stride?: number[];
   device?: string;
   place?: Place;
-  stats?: Stats;
-  data?: string;
+  bytes?: number;
   placeholder?: boolean | string;
   reason?: string;
-  bytes?: number;
-  summary?: string;
+  plane?: Plane;
+  texts?: string[];
+  ref?: number;
+  snapshot?: number;
+  step?: number;
+  kept?: Kept[];
+}
+
+/** Answer of dvm/compare: a − b. */
+export interface Compared {
+  elements: number;
+  differ: number;
+  over: number;
+  mean: Num;
+  nan: { a: number; b: number; both: number };
+  largest?: { value: Num; index: number[]; a: string; b: string };
+  first?: number[];
+  plane: Plane;
+  dtypes: [string, string];
 }
 
 /** Answer of dvm/reload and dvm/undoReload, and event dvm/reload. */

@@ -317,6 +317,11 @@ function tell(b: MemoryViewAnswer['selected']): void {
         )
       : '',
   );
+  if (program !== undefined && instruction !== undefined) {
+    const watch = (label: string, show: boolean): HTMLElement =>
+      link(label, () => api.postMessage({ type: 'watch', result: { program, instruction, name: b.name, place }, show }));
+    add(l10n.t('its values'), watch(l10n.t('watch it'), false), watch(l10n.t('watch and show it'), true));
+  }
   add(
     l10n.t('alive'),
     b.freed === null

@@ -1,167 +1,425 @@
-// The page of one tensor: shows what it is sent, asks for another plane of a tensor too large to be sent whole.
-import './words';
+// A tensor's page: asks for the part that is looked at, draws it, follows the running program, goes back to kept steps, compares.
 import * as l10n from '@vscode/l10n';
-import type { Stats } from '../src/protocol';
+import './words';
+import '@vscode-elements/elements/dist/vscode-button/index.js';
+import '@vscode-elements/elements/dist/vscode-option/index.js';
+import '@vscode-elements/elements/dist/vscode-single-select/index.js';
+import '@vscode-elements/elements/dist/vscode-textfield/index.js';
+import type { Kept, Stats, TensorView } from '../src/protocol';
 import { placeholderReason } from '../src/protocol';
-import { count, full, num, short, shortestFloat32, typeText } from '../src/text';
-import { decode } from '../src/views/decode';
-import { defaultAxes, planeOf, sizeOf, sliceText, type Plane } from '../src/views/planes';
-import type { TensorMessage } from '../src/views/tensor';
-import { drawBars, drawLine, drawMap } from './charts';
+import { count, typeText } from '../src/text';
+import { defaultAxes, earlier, extentOf, fitted } from '../src/views/planes';
+import type { CopyAs, FromTensorPage, PageState, Partner, ToTensorPage, Window } from '../src/views/tensor_messages';
+import { onTheme } from './look';
+import { drawAxes } from './tensor_axes';
+import { drawHistogram, drawHistory, MEASURES, onHistoryClick } from './tensor_charts';
+import { showCompared, showStats } from './tensor_figures';
+import { Picture } from './tensor_picture';
+import { ValueTable } from './tensor_table';
 
-declare function acquireVsCodeApi(): { postMessage(message: unknown): void };
+/** What outlives the page's being hidden. */
+interface Memory {
+  window: Window;
+  mode: 'map' | 'table';
+  partner: Partner | undefined;
+}
+declare function acquireVsCodeApi(): {
+  postMessage(message: FromTensorPage): void;
+  getState(): Memory | undefined;
+  setState(state: Memory): void;
+};
 const api = acquireVsCodeApi();
-const byId = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
+const byId = <T extends HTMLElement = HTMLElement>(id: string): T => document.getElementById(id) as T;
+const valued = (id: string): HTMLElement & { value: string } => byId(id);
 
-/** The tensor as last sent: its shape, and its values if they are all there. */
-let shape: number[] | undefined;
-let whole: Float64Array | undefined;
-let axes: [number, number] = [-1, -1];
-let indices: number[] = [];
-let plane: Plane | undefined;
-let cell = { row: 0, column: 0 };
+/** Cells asked for: the map has about two pixels for each. */
+const MOST: [number, number] = [240, 240];
+/** Figures and charts follow a running program at a pace that can be read. */
+const CALM_MS = 100;
 
-window.addEventListener('message', (event: MessageEvent<TensorMessage>) => show(event.data));
+let state: PageState | undefined;
+let view: TensorView | undefined;
+const remembered = api.getState();
+let window_: Window = remembered?.window ?? { most: MOST };
+const remember = (): void => api.setState({ window: window_, mode, partner });
+/** A kept step that is looked at; undefined: the tensor as it is now. */
+let snapshot: number | undefined;
+let kept: Kept[] = [];
+let partner: Partner | undefined = remembered?.partner;
+let extra: Partner[] = partner && /^(snapshot|expression):/.test(partner.id) ? [partner] : [];
+let mode: 'map' | 'table' = 'map';
+let stats: Stats | undefined;
+/** What went wrong with what the user asked for; stays until the next thing is asked. */
+let mistake = '';
 
-function show({ tensor, slice, reason, history, step, lastStats }: TensorMessage): void {
-  const stats = tensor?.stats ?? lastStats;
-  if (stats && !slice) showStats(stats);
-  byId('past').hidden = history.length < 2;
-  if (history.length > 1) drawLine(byId('line'), history);
-  byId('pastTitle').textContent = step === undefined ? l10n.t('History') : l10n.t`History to step ${count(step)}`;
-  if (reason) byId('note').textContent = reason;
-  if (!tensor) return;
-  const made = tensor.place ? l10n.t`made at ${tensor.place.path.split(/[\\/]/).at(-1) ?? ''}:${tensor.place.line}` : '';
-  byId('note').textContent = placeholderReason(tensor) || made;
-  const values = tensor.data === undefined ? undefined : decode(tensor.data, tensor.dtype);
-  if (slice) {
-    if (values) showPlane(planeOf(values, tensor.shape, defaultAxes(tensor.shape.length), []));
-    return;
+// ---- asking ----------------------------------------------------------------------------------------------------------------------
+let newest = 0;
+let waiting: { tag: number; what: 'view' | 'compared' } | undefined;
+let again = false;
+const tiles = new Map<number, { rows: [number, number]; columns: [number, number] }>();
+
+/** One question at a time: what is newer by the time of its answer is asked for then. */
+function ask(): void {
+  if (waiting) return void (again = true);
+  again = false;
+  waiting = { tag: ++newest, what: 'view' };
+  api.postMessage({ type: 'view', tag: newest, window: window_, ...(snapshot === undefined ? {} : { snapshot }) });
+}
+
+function askDifference(): void {
+  const b = partner && otherOf(partner);
+  if (!b) {
+    alone();
+    return done();
   }
-  if (shape?.join() !== tensor.shape.join()) newShape(tensor.shape);
-  byId('head').textContent = [tensor.name, typeText(tensor.dtype, tensor.shape)].filter(Boolean).join('   ');
-  whole = values && values.length === sizeOf(tensor.shape) ? values : undefined;
-  if (values) choosePlane();
-}
-
-/** Another shape: of the same rank (a batch of another size) what was chosen stays; else the last two axes, the first index of the others. */
-function newShape(now: number[]): void {
-  const sameRank = shape?.length === now.length;
-  shape = now;
-  axes = sameRank ? axes : defaultAxes(now.length);
-  indices = now.map((n, i) => (sameRank ? Math.min(indices[i] ?? 0, Math.max(0, n - 1)) : 0));
-  drawControls();
-}
-
-function drawControls(): void {
-  const box = byId('axes');
-  box.replaceChildren();
-  const now = shape ?? [];
-  if (now.length < 3) return;
-  (['rows', 'columns'] as const).forEach((what, k) => {
-    const select = document.createElement('select');
-    now.forEach((n, i) => select.add(new Option(l10n.t`axis ${i} (${n})`, String(i), false, i === axes[k])));
-    select.onchange = () => {
-      const chosen = Number(select.value);
-      // Two axes are drawn: choosing the other one's exchanges them.
-      if (axes[1 - k] === chosen) axes[(1 - k) as 0 | 1] = axes[k as 0 | 1];
-      axes[k as 0 | 1] = chosen;
-      drawControls();
-      choosePlane();
-    };
-    box.append(labelled(what === 'rows' ? l10n.t('rows') : l10n.t('columns'), select));
-  });
-  now.forEach((n, i) => {
-    if (axes.includes(i) || n < 2) return;
-    const range = Object.assign(document.createElement('input'), {
-      type: 'range',
-      min: '0',
-      max: String(n - 1),
-      value: String(indices[i]),
-    });
-    const text = document.createElement('span');
-    const write = (): string => (text.textContent = ` ${l10n.t`${range.value} of ${n}`}`);
-    write();
-    range.oninput = () => {
-      indices[i] = Number(range.value);
-      write();
-      choosePlane();
-    };
-    const label = labelled(l10n.t`axis ${i}`, range);
-    label.append(text);
-    box.append(label);
+  waiting = { tag: ++newest, what: 'compared' };
+  const [tolerance, relative] = [limit('tolerance'), limit('relative')];
+  const of = view?.snapshot ?? snapshot;
+  api.postMessage({
+    type: 'compare',
+    tag: newest,
+    window: window_,
+    partner: b,
+    tolerance,
+    relative,
+    ...(of === undefined || view?.ref !== undefined ? {} : { snapshot: of }),
   });
 }
 
-function labelled(text: string, control: HTMLElement): HTMLLabelElement {
-  const label = document.createElement('label');
-  label.append(`${text} `, control);
-  return label;
+/** The tensor itself: there is no difference to show. */
+function alone(): void {
+  showCompared(undefined, '', 0, 0);
+  if (view?.plane) picture.show(view.plane, view.shape, view.step, false);
 }
 
-function choosePlane(): void {
-  if (!shape) return;
-  if (whole) showPlane(planeOf(whole, shape, axes, indices));
-  else api.postMessage({ slice: sliceText(shape, [...axes].sort(), indices) });
+/** "previous" and "on another device" are snapshots that this page knows. */
+function otherOf({ id }: Partner): string | undefined {
+  if (id === 'previous') {
+    const before = earlier(kept, view?.step);
+    if (!before) mistake = l10n.t('There is no earlier step of it yet.');
+    return before && `snapshot:${before.snapshot}`;
+  }
+  if (!id.startsWith('device:')) return id;
+  const other = kept.filter((k) => k.device === id.slice(7)).at(-1);
+  return other && `snapshot:${other.snapshot}`;
 }
 
-function showPlane(p: Plane): void {
-  plane = p;
-  const top = drawMap(byId('map'), p);
-  byId('scale').textContent = p.values.length
-    ? l10n.t`${p.rows} × ${p.columns}; blue negative, orange positive, strongest at ±${short(top)}`
-    : l10n.t('no elements');
-  showCell();
-}
-
-const WORDS: Partial<Record<keyof Stats, string>> = {
-  zero: l10n.t('zeros'),
-  nan: 'NaN',
-  pos_inf: '+Inf',
-  neg_inf: '-Inf',
-  count: l10n.t('elements'),
+const limit = (id: string): number => {
+  const given = Number(valued(id).value.trim() || '0');
+  const good = Number.isFinite(given) && given >= 0;
+  valued(id).toggleAttribute('invalid', !good);
+  return good ? given : 0;
 };
 
-function showStats(stats: Stats): void {
-  const names = ['min', 'max', 'mean', 'std', 'zero', 'nan', 'pos_inf', 'neg_inf', 'count'] as const;
-  const rows = names.map((name) => {
-    const value = stats[name] ?? (name in WORDS ? 0 : 'NaN');
-    const row = document.createElement('tr');
-    const data = Object.assign(document.createElement('td'), { textContent: short(value), title: full(value) });
-    if (['nan', 'pos_inf', 'neg_inf'].includes(name) && num(value) > 0) data.className = 'bad';
-    row.append(Object.assign(document.createElement('th'), { textContent: WORDS[name] ?? name }), data);
-    return row;
+window.addEventListener('message', ({ data }: MessageEvent<ToTensorPage>) => {
+  switch (data.type) {
+    case 'state':
+      state = data.state;
+      return showState();
+    case 'stale':
+      return snapshot === undefined ? ask() : undefined;
+    case 'chosen':
+      extra = [...extra.filter((p) => p.id !== data.partner.id), data.partner];
+      return choosePartner(data.partner);
+    case 'stats':
+      return data.tag === newest || !waiting ? gotStats(data.stats) : undefined;
+    case 'error':
+      return failed(data.tag, data.text);
+    case 'view': {
+      const tile = tiles.get(data.tag);
+      if (tile) {
+        tiles.delete(data.tag);
+        return table.fill(tile.rows, tile.columns, data.view.texts ?? []);
+      }
+      return data.tag === waiting?.tag ? gotView(data.view, data.stats) : undefined;
+    }
+    case 'compared':
+      if (data.tag !== waiting?.tag) return;
+      mistake = '';
+      showCompared(data.answer, data.label || stepText(otherStep()), limit('tolerance'), limit('relative'));
+      picture.show(data.answer.plane, view?.shape ?? [], view?.step, true);
+      return done();
+  }
+});
+
+function done(): void {
+  waiting = undefined;
+  showNote();
+  if (again) ask();
+}
+
+function failed(tag: number, text: string): void {
+  if (tiles.delete(tag)) return table.failed();
+  if (tag !== waiting?.tag) return;
+  const comparing = waiting.what === 'compared';
+  mistake = text;
+  if (comparing) alone();
+  else if (snapshot !== undefined) {
+    snapshot = undefined; // its step is not kept any more
+    again = true;
+  }
+  done();
+}
+
+// ---- the tensor ------------------------------------------------------------------------------------------------------------------
+function gotView(now: TensorView, its: Stats | undefined): void {
+  if (waiting && !partner) mistake = '';
+  const before = view?.shape;
+  view = now;
+  kept = now.kept ?? kept;
+  const fit = fitted(window_, before ?? (window_.axes ? now.shape : undefined), now.shape);
+  const other = before?.join() !== now.shape.join();
+  window_ = fit;
+  byId('type').textContent = typeText(now.dtype, now.shape);
+  showPlace();
+  showSteps();
+  drawAxes(now.shape, window_, choose);
+  if (mode === 'table') fillTable(other);
+  if (its) gotStats(its);
+  else if (!placeholderReason(now)) askStats();
+  if (partner && now.plane) return askDifference();
+  if (now.plane) picture.show(now.plane, now.shape, now.step, false);
+  done();
+}
+
+let statsAsked = 0;
+function askStats(): void {
+  if (state?.running && Date.now() - statsAsked < CALM_MS) return;
+  statsAsked = Date.now();
+  api.postMessage({ type: 'stats', tag: newest, ...(snapshot === undefined ? {} : { snapshot }) });
+}
+
+let calm: ReturnType<typeof setTimeout> | undefined;
+function gotStats(now: Stats): void {
+  stats = now;
+  calm ??= setTimeout(() => {
+    calm = undefined;
+    if (!stats) return;
+    showStats(stats);
+    drawHistogram(byId('bars'), stats);
+  }, CALM_MS);
+}
+
+function showPlace(): void {
+  const place = view?.place;
+  const link = byId<HTMLAnchorElement>('place');
+  link.hidden = !place;
+  if (place) link.textContent = l10n.t`made at ${place.path.split(/[\\/]/).at(-1) ?? ''}:${place.line}`;
+  byId('when').textContent = [view?.step === undefined ? '' : stepText(view.step), view?.device ?? '']
+    .filter(Boolean)
+    .join(' · ');
+}
+
+const stepText = (step: number | undefined): string => (step === undefined ? 'another step' : l10n.t`step ${count(step)}`);
+
+function otherStep(): number | undefined {
+  const id = partner && otherOf(partner);
+  return id?.startsWith('snapshot:') ? kept.find((k) => k.snapshot === Number(id.slice(9)))?.step : undefined;
+}
+
+/** Why there are no values, in words and in the placeholder's colour; else what went wrong. */
+function showNote(): void {
+  const missing = snapshot === undefined ? state?.missing || (view ? placeholderReason(view) : '') : '';
+  const note = byId('note');
+  const still = missing && picture.shown && view?.step !== undefined ? `; shown is ${stepText(view.step)}` : '';
+  const text = [missing && `⚠ ${missing}${still}`, mistake].filter(Boolean).join('. ');
+  if (note.textContent !== text) note.textContent = text;
+  note.className = missing ? 'placeholder' : '';
+}
+
+// ---- the part that is looked at --------------------------------------------------------------------------------------------------
+const picture = new Picture({
+  zoom(rows, columns) {
+    choose({ ...window_, rows, columns });
+  },
+  whole() {
+    choose({
+      ...(window_.axes ? { axes: window_.axes } : {}),
+      ...(window_.indices ? { indices: window_.indices } : {}),
+      most: MOST,
+    });
+  },
+  open(row, column) {
+    setMode('table');
+    table.goTo(row, column);
+  },
+});
+
+function choose(next: Window): void {
+  window_ = next;
+  remember();
+  mistake = '';
+  if (view) drawAxes(view.shape, window_, choose);
+  ask();
+}
+
+// ---- the table -------------------------------------------------------------------------------------------------------------------
+const table = new ValueTable(byId('table'), (rows, columns) => {
+  if (mode !== 'table') return table.failed();
+  tiles.set(++newest, { rows, columns });
+  const of = view?.ref === undefined ? (view?.snapshot ?? snapshot) : snapshot;
+  api.postMessage({
+    type: 'view',
+    tag: newest,
+    window: { ...window_, rows, columns, most: MOST },
+    texts: true,
+    ...(of === undefined ? {} : { snapshot: of }),
   });
-  byId('stats').replaceChildren(...rows);
-  if (stats.histogram) drawBars(byId('bars'), stats.histogram);
-}
-
-function showCell(): void {
-  const value = plane?.values[cell.row * plane.columns + cell.column];
-  const digits = (v: number): string =>
-    Number.isFinite(v) && Math.fround(v) === v ? shortestFloat32(v) : full(Number.isNaN(v) ? 'NaN' : v);
-  byId('cell').textContent = value === undefined ? '' : `[${cell.row}, ${cell.column}]  ${digits(value)}`;
-}
-
-byId('map').addEventListener('mousemove', (event) => {
-  if (!plane) return;
-  const box = byId('map').getBoundingClientRect();
-  const at = (part: number, size: number): number => Math.min(size - 1, Math.max(0, Math.floor(part * size)));
-  cell = {
-    row: at((event.clientY - box.top) / box.height, plane.rows),
-    column: at((event.clientX - box.left) / box.width, plane.columns),
-  };
-  showCell();
 });
 
-const MOVES: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-byId('map').addEventListener('keydown', (event) => {
-  const move = MOVES[event.key];
-  if (!move || !plane) return;
+function setMode(next: 'map' | 'table'): void {
+  mode = next;
+  remember();
+  valued('mode').value = next;
+  for (const id of ['map', 'legend', 'bad', 'cell', 'zoom']) byId(id).hidden = next === 'table';
+  for (const id of ['table', 'goto']) byId(id).hidden = next === 'map';
+  if (next === 'table') fillTable(false);
+  else picture.paint();
+}
+
+/** The table of the plane that is chosen. afresh: of another tensor than before. */
+function fillTable(afresh: boolean): void {
+  if (!view) return;
+  const { shape } = view;
+  const [rows, columns] = window_.axes ?? defaultAxes(shape.length);
+  table.show(extentOf(shape, rows), extentOf(shape, columns), afresh);
+}
+
+valued('goto').addEventListener('change', () => {
+  const [row, column = 0] = valued('goto')
+    .value.split(/[\s,]+/)
+    .filter(Boolean)
+    .map(Number);
+  if (row !== undefined && Number.isInteger(row) && Number.isInteger(column) && row >= 0 && column >= 0) table.goTo(row, column);
+});
+
+// ---- steps and comparison --------------------------------------------------------------------------------------------------------
+const slider = byId<HTMLInputElement>('step');
+
+function showSteps(): void {
+  byId('steps').hidden = kept.length < 2;
+  byId('past').hidden = kept.length < 2 && (state?.history.steps.length ?? 0) < 2;
+  slider.max = String(kept.length);
+  const at = snapshot === undefined ? kept.length : kept.findIndex((k) => k.snapshot === snapshot);
+  if (document.activeElement !== slider || snapshot === undefined) slider.value = String(at < 0 ? kept.length : at);
+  const chosen = snapshot === undefined ? undefined : kept[at];
+  const text = chosen ? `${count(chosen.step)} · ${chosen.device}` : l10n.t`now (${kept.length} kept)`;
+  byId('at').textContent = text;
+  slider.setAttribute('aria-valuetext', chosen ? `step ${text}` : text);
+  byId('now').toggleAttribute('disabled', snapshot === undefined);
+}
+
+function goToStep(at: Kept | undefined): void {
+  snapshot = at?.snapshot;
+  mistake = '';
+  showSteps();
+  showState();
+  ask();
+}
+
+slider.addEventListener('input', () => goToStep(kept[Number(slider.value)]));
+byId('now').addEventListener('click', () => goToStep(undefined));
+onHistoryClick(byId('line'), (step) => {
+  const near = [...kept].sort((a, b) => Math.abs(a.step - step) - Math.abs(b.step - step))[0];
+  if (near) goToStep(near);
+});
+
+let listed = '';
+function listPartners(): void {
+  const devices = [...new Set(kept.map((k) => k.device))].filter((d) => d !== view?.device);
+  const steps: Partner[] = kept.length
+    ? [
+        { id: 'previous', label: l10n.t('previous step') },
+        ...devices.map((d) => ({ id: `device:${d}`, label: l10n.t`last step on ${d}` })),
+      ]
+    : [];
+  const pinned = extra.filter((p) => !p.id.startsWith('pin'));
+  const last = kept.length ? [{ id: 'pin', label: l10n.t('this step, from now on') }] : [];
+  const all = [...steps, ...(state?.partners ?? []), ...pinned, ...last, { id: 'ask', label: l10n.t('an expression…') }];
+  const key = JSON.stringify(all);
+  if (key === listed) return;
+  listed = key;
+  const options = [{ id: '', label: l10n.t('compare with…') }, ...all].map(({ id, label }) => {
+    const option = Object.assign(document.createElement('vscode-option'), { textContent: label });
+    option.setAttribute('value', id);
+    return option;
+  });
+  valued('partner').replaceChildren(...options);
+  valued('partner').value = partner?.id ?? '';
+}
+
+function choosePartner(next: Partner | undefined): void {
+  partner = next;
+  remember();
+  mistake = '';
+  listPartners();
+  valued('partner').value = next?.id ?? '';
+  byId('limits').hidden = !next;
+  if (!next) showCompared(undefined, '', 0, 0);
+  ask();
+}
+
+valued('partner').addEventListener('change', () => {
+  const id = valued('partner').value;
+  if (id === 'ask') {
+    valued('partner').value = partner?.id ?? '';
+    return api.postMessage({ type: 'partner' });
+  }
+  const pin = view?.snapshot ?? kept.at(-1)?.snapshot;
+  if (id === 'pin' && pin !== undefined) {
+    const step = kept.find((k) => k.snapshot === pin)?.step;
+    extra = [...extra.filter((p) => !p.id.startsWith('snapshot:')), { id: `snapshot:${pin}`, label: stepText(step) }];
+    return choosePartner(extra.at(-1));
+  }
+  const known = [...(state?.partners ?? []), ...extra].find((p) => p.id === id);
+  choosePartner(known ?? (id ? { id, label: id } : undefined));
+});
+for (const id of ['tolerance', 'relative']) byId(id).addEventListener('input', () => partner && ask());
+
+// ---- state and tools -------------------------------------------------------------------------------------------------------------
+function showState(): void {
+  if (!state) return;
+  byId('watch').hidden = state.watched;
+  const { steps, stats: samples } = state.history;
+  showSteps();
+  if (steps.length > 1) drawHistory(byId('line'), steps, samples, valued('measure').value || 'mean', shownStep());
+  listPartners();
+  showNote();
+}
+
+const shownStep = (): number | undefined =>
+  snapshot === undefined ? undefined : kept.find((k) => k.snapshot === snapshot)?.step;
+
+valued('measure').append(
+  ...Object.keys(MEASURES).map((name) => {
+    const option = Object.assign(document.createElement('vscode-option'), { textContent: name });
+    option.setAttribute('value', name);
+    return option;
+  }),
+);
+valued('measure').addEventListener('change', showState);
+valued('mode').addEventListener('change', () => setMode(valued('mode').value === 'table' ? 'table' : 'map'));
+byId('watch').addEventListener('click', () => api.postMessage({ type: 'watch' }));
+byId('place').addEventListener('click', (event) => {
   event.preventDefault();
-  const clamp = (n: number, size: number): number => Math.min(size - 1, Math.max(0, n));
-  cell = { row: clamp(cell.row + move[0], plane.rows), column: clamp(cell.column + move[1], plane.columns) };
-  showCell();
+  if (view?.place) api.postMessage({ type: 'goto', path: view.place.path, line: view.place.line });
 });
+const shownSnapshot = (): { snapshot?: number } => {
+  const of = view?.ref === undefined ? (view?.snapshot ?? snapshot) : snapshot;
+  return of === undefined ? {} : { snapshot: of };
+};
+const copy = (as: CopyAs): void => api.postMessage({ type: 'copy', as, window: window_, ...shownSnapshot() });
+byId('numpy').addEventListener('click', () => copy('numpy'));
+byId('tsv').addEventListener('click', () => copy('tsv'));
+byId('npy').addEventListener('click', () => api.postMessage({ type: 'export', ...shownSnapshot() }));
 
-api.postMessage({ ready: true });
+function themed(): void {
+  picture.themed();
+  showState();
+  if (stats) gotStats(stats);
+}
+onTheme(themed);
+themed();
+byId('limits').hidden = !partner;
+if (remembered?.mode === 'table') setMode('table');
+api.postMessage({ type: 'ready' });

@@ -129,7 +129,7 @@ try {
     await wb.variableMenu('scores', 'Show Tensor');
     const page = await wb.webview('Tensor scores');
     await page.locator('td').first().waitFor();
-    await page.locator('#scale:has-text("8 × 8")').waitFor();
+    await page.locator('#scale:has-text("8 rows, 8 columns")').waitFor();
     assert.ok(await painted(page), 'the heat map is empty');
   });
   await wb.command('View: Close Editor');
@@ -187,7 +187,7 @@ try {
     await watchRow('scores').hover();
     await watchRow('scores').locator('[aria-label="Show Tensor"]').first().click();
     const page = await wb.webview('Tensor scores');
-    const step = () => page.locator('#pastTitle').innerText();
+    const step = () => page.locator('#when').innerText();
     const first = await until('history', async () => (/step \d/.test(await step()) ? step() : undefined));
     await until('the history to go on', async () => (await step()) !== first);
     await until('live values in the heat map', () => painted(page));

@@ -131,6 +131,9 @@ class Adapter:
         }
         if watch["name"] == "slow":
             return common | {"placeholder": True, "reason": "copy timed out (100 ms): shape only"}
+        if watch["asked"].get("keep"):
+            watch["kept"] = [*watch["kept"], {"snapshot": self.step, "step": self.step, "device": self.device}][-watch["asked"]["keep"] :]
+            return common | {"snapshot": self.step}
         return common | {"stats": stats_of(values), "backward": watch["name"].startswith("grad(")}
 
     # ---- DAP -------------------------------------------------------------------------------------------------------------------------
@@ -250,6 +253,7 @@ class Adapter:
             "programs": 2,
             "launches": 3 * self.step,
             "selectorHitRate": 0.97,
+            "watches": [w["asked"] for w in self.watches.values()],
         }
 
     def on_dvm_device(self, arguments):
@@ -257,24 +261,42 @@ class Adapter:
         return {"device": self.device, "switched": True}
 
     def on_dvm_watch(self, arguments):
-        if arguments["expression"] == "bad":
+        if arguments.get("expression") == "bad":
             raise ValueError("no instruction makes bad")
         self.watch_ids += 1
-        self.watches[self.watch_ids] = {"name": arguments["name"], "everyN": arguments["everyN"], "asked": arguments}
+        self.watches[self.watch_ids] = {"name": arguments["name"], "everyN": arguments["everyN"], "asked": arguments, "kept": []}
         return {"watchId": self.watch_ids, "matched": [{"program": 1, "instruction": 2}], "message": ""}
 
     def on_dvm_unwatch(self, arguments):
         if self.watches.pop(arguments["watchId"], None) is None:
             raise ValueError(f"no watch {arguments['watchId']}")
 
-    def on_dvm_tensor(self, arguments):
-        name = arguments.get("expression") or self.watches[arguments["watchId"]]["name"]
+    def named(self, arguments):
+        watch = self.watches.get(arguments.get("watchId"), {})
+        return arguments.get("expression") or watch.get("name", "h"), watch
+
+    def plane(self, shape, values):
+        rows, columns = ([1, 1, *shape])[-2:]
+        data = base64.b64encode(struct.pack(f"<{rows * columns}f", *values[: rows * columns])).decode()
+        axes = [len(shape) - 2 if len(shape) > 1 else -1, len(shape) - 1]
+        return {
+            "axes": axes, "indices": [0] * len(shape), "rows": [0, rows], "columns": [0, columns], "height": rows, "width": columns,
+            "cell": [1, 1], "skip": [1, 1], "f64": False, "data": data,
+        }  # fmt: skip
+
+    def on_dvm_view(self, arguments):
+        name, watch = self.named(arguments)
         shape, values = self.values(name)
-        if arguments.get("slice") and len(shape) > 2:
-            shape, values = shape[1:], values[: math.prod(shape[1:])]
-        data = base64.b64encode(struct.pack(f"<{len(values)}f", *values)).decode()
         place = {"path": self.path, "line": self.line, "function": "train_step", "backward": False}
-        return {"name": name, "shape": shape, "dtype": "float32", "strides": [], "stats": stats_of(values), "data": data, "place": place}
+        told = {"name": name, "shape": shape, "dtype": "float32", "device": self.device, "place": place}
+        if watch:
+            told |= {"kept": watch["kept"], "snapshot": self.step, "step": self.step}
+        if arguments.get("texts"):
+            told["texts"] = [f"{value:.6g}" for value in values]
+        return told | {"plane": self.plane(shape, values)}
+
+    def on_dvm_viewStats(self, arguments):
+        return {"stats": stats_of(self.values(self.named(arguments)[0])[1])}
 
     def on_dvm_programs(self, _):
         made = {

@@ -5,6 +5,7 @@ import { guarded, messageOf } from '../log';
 import type { MemoryViewAnswer } from '../protocol';
 import type { Sessions } from '../sessions';
 import { goTo } from '../watch/commands';
+import type { Result } from '../watch/instructions';
 import { escapeHtml, mediaOf, pageHtml } from './page';
 
 /** From the page. */
@@ -12,6 +13,7 @@ export type FromMemoryPage =
   | { type: 'view'; from?: number; to?: number; select?: number; fresh?: boolean; tag: number }
   | { type: 'goto'; path: string; line: number }
   | { type: 'program'; program: number }
+  | { type: 'watch'; result: Result; show: boolean }
   | { type: 'save'; format: 'png' | 'svg'; data: string }
   | { type: 'export'; format: 'torch-snapshot' | 'perfetto' };
 
@@ -69,6 +71,11 @@ export class MemoryView implements vscode.Disposable {
           l10n.t`program ${message.program}`,
           'tensor',
         ));
+      case 'watch': {
+        const key = await vscode.commands.executeCommand<string | undefined>('dvm.watch.addResult', message.result);
+        if (message.show && key !== undefined) await vscode.commands.executeCommand('dvm.tensor.showWatch', key);
+        return;
+      }
       case 'save':
         return void (await guarded(l10n.t`save ${message.format}`, () => save(message.format, message.data)));
       case 'export':

@@ -1,35 +1,57 @@
-// Two-dimensional parts of a tensor that is there as a flat array in index order. No editor API here, so the webview uses it too.
+// Two axes of a tensor as the page holds them: cells, what they stand for, and how to ask for another part. No editor API here.
+import type { Plane } from '../protocol';
+import type { Window } from './tensor_messages';
 
-export interface Plane {
-  values: Float64Array;
-  rows: number;
-  columns: number;
+/** The cells of a plane, row by row. */
+export function cellsOf(plane: Plane): Float32Array | Float64Array {
+  const raw = Uint8Array.from(atob(plane.data), (c) => c.charCodeAt(0));
+  return plane.f64 ? new Float64Array(raw.buffer) : new Float32Array(raw.buffer);
 }
-
-/** Elements of a shape; 1 for a scalar. */
-export const sizeOf = (shape: readonly number[]): number => shape.reduce((n, d) => n * d, 1);
 
 /** The axes first drawn: the last two. A vector is one row, a scalar one cell: axis -1 stands for an axis of length 1. */
 export const defaultAxes = (rank: number): [rows: number, columns: number] => [rank - 2 < 0 ? -1 : rank - 2, rank - 1];
 
-/** Rows along `axes[0]`, columns along `axes[1]`, every other axis at its index. */
-export function planeOf(
-  values: Float64Array,
-  shape: readonly number[],
-  axes: readonly [number, number],
-  indices: readonly number[],
-): Plane {
-  const strides = shape.map((_, i) => sizeOf(shape.slice(i + 1)));
-  const base = shape.reduce((sum, _, i) => (axes.includes(i) ? sum : sum + (indices[i] ?? 0) * (strides[i] ?? 0)), 0);
-  const [rows, columns] = axes.map((a) => (a < 0 ? 1 : (shape[a] ?? 1))) as [number, number];
-  const [down, across] = axes.map((a) => (a < 0 ? 0 : (strides[a] ?? 0))) as [number, number];
-  const plane = Float64Array.from({ length: rows * columns }, (_, i) => {
-    const at = base + Math.floor(i / columns) * down + (i % columns) * across;
-    return values[at] ?? NaN;
-  });
-  return { values: plane, rows, columns };
+export const extentOf = (shape: readonly number[], axis: number): number => (axis < 0 ? 1 : (shape[axis] ?? 1));
+
+/** The tensor's index of the elements in a cell: `[3, 0, 17]`, or `[3, 0:4, 16:20]` where a cell is several. */
+export function indexText(plane: Plane, row: number, column: number): string {
+  const part = (first: number, size: number, last: number): string => {
+    const from = first;
+    const to = Math.min(last, from + size);
+    return to - from > 1 ? `${from}:${to}` : String(from);
+  };
+  const texts = plane.indices.map(String);
+  const [rows, columns] = plane.axes;
+  if (rows >= 0) texts[rows] = part(plane.rows[0] + row * plane.cell[0], plane.cell[0], plane.rows[1]);
+  if (columns >= 0) texts[columns] = part(plane.columns[0] + column * plane.cell[1], plane.cell[1], plane.columns[1]);
+  return `[${texts.join(', ')}]`;
 }
 
-/** A NumPy slice that leaves two axes whole and takes one index of each other one: `[3, :, 0, :]`. */
-export const sliceText = (shape: readonly number[], axes: readonly number[], indices: readonly number[]): string =>
-  `[${shape.map((_, i) => (axes.includes(i) ? ':' : String(indices[i] ?? 0))).join(', ')}]`;
+/** What was asked of another shape, fitted to this one: of the same rank (a batch of another size) what was chosen stays. */
+export function fitted(window: Window, before: readonly number[] | undefined, shape: readonly number[]): Window {
+  const whole = { axes: defaultAxes(shape.length), indices: shape.map(() => 0), most: window.most };
+  if (before?.length !== shape.length || !window.axes) return whole;
+  const indices = shape.map((n, i) => Math.min(window.indices?.[i] ?? 0, Math.max(0, n - 1)));
+  const same = before.every((n, i) => n === shape[i]);
+  return same ? { ...window, indices } : { axes: window.axes, indices, most: window.most };
+}
+
+/** Another pair of axes: the one chosen before goes where the new one was, if it was drawn. The stretch looked at is the whole again. */
+export function withAxis(window: Window, which: 0 | 1, axis: number): Window {
+  const axes: [number, number] = [...(window.axes ?? [-1, -1])];
+  if (axes[1 - which] === axis) axes[(1 - which) as 0 | 1] = axes[which];
+  axes[which] = axis;
+  return { axes, indices: window.indices ?? [], most: window.most };
+}
+
+/** A stretch `factor` times as long around `middle` (0 to 1 of the present one), inside [0, extent). At least four long. */
+export function zoomed([first, last]: [number, number], extent: number, factor: number, middle: number): [number, number] {
+  const length = Math.min(extent, Math.max(Math.min(4, extent), Math.round((last - first) * factor)));
+  const at = first + (last - first) * middle;
+  const from = Math.min(Math.max(0, Math.round(at - length * middle)), extent - length);
+  return [from, from + length];
+}
+
+/** The newest of those kept from before a step; of an unknown step, the newest. */
+export const earlier = <T extends { step: number }>(kept: readonly T[], step: number | undefined): T | undefined =>
+  kept.filter((k) => step === undefined || k.step < step).at(-1);

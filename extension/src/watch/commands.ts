@@ -6,6 +6,7 @@ import { assignmentAbove, statementBelow } from '../editor/scope';
 import { guarded } from '../log';
 import { full } from '../text';
 import type { Sessions } from '../sessions';
+import { chooseInstruction, watchResult, type Result } from './instructions';
 import type { WatchModel } from './model';
 import type { FactNode, Node, WatchNode } from './tree';
 
@@ -17,11 +18,15 @@ export interface VariableContext {
 export function registerWatchCommands(model: WatchModel, sessions: Sessions, view: vscode.TreeView<Node>): vscode.Disposable[] {
   const command = (id: string, run: (...args: never[]) => unknown): vscode.Disposable =>
     vscode.commands.registerCommand(id, (...args: unknown[]) => run(...(args as never[])));
-  const add = (expression: string, place: Place | undefined): Thenable<unknown> =>
-    guarded(l10n.t`watch ${expression}`, async () => {
-      await model.add({ expression, ...place });
+  /** The key of the watch, shown in the view while something is debugged. */
+  const shown = (what: string, added: () => Promise<string>): Promise<string | undefined> =>
+    guarded(l10n.t`watch ${what}`, async () => {
+      const key = await added();
       if (sessions.current()) await vscode.commands.executeCommand('dvm.watch.focus', { preserveFocus: true });
+      return key;
     });
+  const add = (expression: string, place: Place | undefined): Promise<string | undefined> =>
+    shown(expression, () => model.add({ expression, ...place }));
   /** Rows a command is about: the one clicked, with the whole selection if it is part of it. */
   const chosen = (node: WatchNode | undefined): string[] => {
     const rows = view.selection.filter((n): n is WatchNode => n.kind === 'watch');
@@ -47,8 +52,15 @@ export function registerWatchCommands(model: WatchModel, sessions: Sessions, vie
     }),
     command('dvm.watch.addVariable', async (context: VariableContext) => {
       const name = context.variable?.evaluateName ?? context.variable?.name;
-      if (name) await add(name, await framePlace(sessions, name));
+      return name ? add(name, await framePlace(sessions, name)) : undefined;
     }),
+    command('dvm.watch.addResult', (result: Result) => shown(result.name, () => watchResult(model, sessions, result))),
+    command('dvm.watch.addInstruction', () =>
+      guarded('watch an instruction', async () => {
+        const result = await chooseInstruction(sessions);
+        if (result) await shown(result.name, () => watchResult(model, sessions, result));
+      }),
+    ),
     command('dvm.watch.addAt', (path: string, line: number, name: string) => add(name, { path, line })),
     command('dvm.breakOnNotFinite', (path: string, line: number, name: string) =>
       guarded(l10n.t`stop when ${name} is not finite`, () => breakOnNotFinite(path, line, name)),
@@ -113,7 +125,7 @@ function placeIn(document: vscode.TextDocument, line: number, name: string): Pla
 }
 
 /** The selected text, else the dotted name at the cursor. */
-function editorExpression(): string | undefined {
+export function editorExpression(): string | undefined {
   const editor = vscode.window.activeTextEditor;
   if (editor?.document.languageId !== 'python') return undefined;
   const { selection, document } = editor;

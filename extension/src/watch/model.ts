@@ -2,13 +2,22 @@
 import { randomUUID } from 'node:crypto';
 import * as vscode from 'vscode';
 import { log, messageOf } from '../log';
-import type { Notice, Snapshot, WatchAnswer } from '../protocol';
+import { placeholderReason, type Notice, type Snapshot, type WatchAnswer } from '../protocol';
 import type { Sessions } from '../sessions';
 import { Series, type Definition } from './series';
 
 const STATE = 'dvm.watches';
 const WHAT = ['stats', 'values'] as const;
 type What = (typeof WHAT)[number];
+/** Snapshots that stay in the program for each watch whose values are wanted. */
+const KEEP = 64;
+
+/** A sample of a watch in some session. */
+export interface Taken {
+  key: string;
+  session: string;
+  snapshot: Snapshot;
+}
 
 export class WatchModel implements vscode.Disposable {
   private definitions: Definition[];
@@ -20,12 +29,12 @@ export class WatchModel implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
   private readonly disposables: vscode.Disposable[] = [];
   private readonly changed = new vscode.EventEmitter<void>();
-  private readonly snapshots = new vscode.EventEmitter<{ key: string; snapshot: Snapshot }>();
-  /** Definitions whose values are wanted beside their statistics. */
-  private readonly values = new Set<string>();
+  private readonly snapshots = new vscode.EventEmitter<Taken>();
+  /** Definitions whose values are wanted beside their statistics, and how many want them. */
+  private readonly values = new Map<string, number>();
   /** Something to show has changed; at most ten times a second. */
   readonly onChanged = this.changed.event;
-  /** Every sample of the session in view, as it comes. */
+  /** Every sample of every session, as it comes. */
   readonly onSnapshot = this.snapshots.event;
 
   constructor(
@@ -57,9 +66,9 @@ export class WatchModel implements vscode.Disposable {
     return this.definitions.find((d) => d.key === key);
   }
 
-  /** Samples of the session in view; after it ended, of the last one. */
-  seriesOf(key: string): Series | undefined {
-    const session = this.sessions.current()?.id ?? this.lastSession;
+  /** Samples of a session: the one in view, or after it ended the last one. */
+  seriesOf(key: string, of?: string): Series | undefined {
+    const session = of ?? this.sessions.current()?.id ?? this.lastSession;
     return session === undefined ? undefined : this.series.get(session)?.get(key);
   }
 
@@ -69,14 +78,18 @@ export class WatchModel implements vscode.Disposable {
     return undefined;
   }
 
-  async add(what: Omit<Definition, 'key' | 'everyN'> & { everyN?: number }): Promise<void> {
-    const twin = this.definitions.find((d) => d.expression === what.expression && d.path === what.path && d.line === what.line);
-    if (twin) return;
+  /** The key of the new watch, or of the one that is the same. */
+  async add(what: Omit<Definition, 'key' | 'everyN'> & { everyN?: number }): Promise<string> {
+    const same = (d: Definition): boolean =>
+      JSON.stringify(d.of) === JSON.stringify(what.of) && d.path === what.path && d.line === what.line;
+    const twin = this.definitions.find((d) => d.expression === what.expression && same(d));
+    if (twin) return twin.key;
     const everyN = what.everyN ?? vscode.workspace.getConfiguration('dvm').get<number>('watch.everyN', 1);
     const definition: Definition = { ...what, everyN, key: randomUUID() };
     this.definitions = [...this.definitions, definition];
     this.save();
     await Promise.all(this.sessions.all().map((s) => (this.sessions.isReady(s) ? this.request(s, definition) : undefined)));
+    return definition.key;
   }
 
   async remove(keys: readonly string[]): Promise<void> {
@@ -92,11 +105,20 @@ export class WatchModel implements vscode.Disposable {
     for (const key of keys) await this.renew(key);
   }
 
-  /** Asks for values beside statistics, or for statistics alone again: what an open tensor page needs. */
+  /** Asks for values beside statistics, or for statistics alone again once nobody wants them: what an open tensor page needs. */
   async setValues(key: string, wanted: boolean): Promise<void> {
-    if (wanted) this.values.add(key);
+    const users = (this.values.get(key) ?? 0) + (wanted ? 1 : -1);
+    if (users > 0) this.values.set(key, users);
     else this.values.delete(key);
-    await this.renew(key);
+    if (users !== (wanted ? 1 : 0)) return;
+    for (const session of this.sessions.all()) {
+      const definition = this.find(key);
+      if (wanted && definition && this.sessions.isReady(session)) await this.request(session, definition, ['values']);
+      if (!wanted) {
+        await this.unwatch(key, 'values', session);
+        this.seriesIn(session.id, key).missing = '';
+      }
+    }
   }
 
   /** Tells running sessions of a watch as it is now, in place of what it was. */
@@ -112,16 +134,23 @@ export class WatchModel implements vscode.Disposable {
     const live = new Set(this.sessions.all().map((s) => s.id));
     for (const id of this.series.keys()) if (!live.has(id)) this.series.delete(id);
     this.lastSession = session.id;
+    this.definitions = this.definitions.filter((d) => !d.of || live.has(d.of.session));
     for (const definition of this.definitions) void this.request(session, definition);
   }
 
-  private async request(session: vscode.DebugSession, definition: Definition): Promise<void> {
+  private async request(
+    session: vscode.DebugSession,
+    definition: Definition,
+    whats: readonly What[] = this.values.has(definition.key) ? WHAT : ['stats'],
+  ): Promise<void> {
     const series = this.seriesIn(session.id, definition.key);
-    const { expression, path, line, everyN } = definition;
+    const { expression, path, line, everyN, of } = definition;
+    if (of && of.session !== session.id) return;
     const place = path === undefined ? {} : { path, line };
+    const which = of ? { program: of.program, instruction: of.instruction } : { expression, ...place };
     try {
-      for (const what of this.values.has(definition.key) ? WHAT : WHAT.slice(0, 1)) {
-        const args = { expression, ...place, what, everyN, name: expression };
+      for (const what of whats) {
+        const args = { ...which, what, everyN, name: expression, ...(what === 'values' ? { keep: KEEP } : {}) };
         const answer = await this.sessions.request<WatchAnswer>('dvm/watch', args, session);
         series.error = undefined;
         series.message = answer.message;
@@ -135,11 +164,11 @@ export class WatchModel implements vscode.Disposable {
     this.changeSoon();
   }
 
-  private async unwatch(key: string): Promise<void> {
-    for (const session of this.sessions.all()) {
+  private async unwatch(key: string, what?: What, only?: vscode.DebugSession): Promise<void> {
+    for (const session of only ? [only] : this.sessions.all()) {
       const ids = this.ids.get(session.id);
       for (const [watchId, watch] of ids ?? []) {
-        if (watch.key !== key) continue;
+        if (watch.key !== key || (what && watch.what !== what)) continue;
         ids?.delete(watchId);
         try {
           await this.sessions.request('dvm/unwatch', { watchId }, session);
@@ -153,8 +182,10 @@ export class WatchModel implements vscode.Disposable {
   private receive(session: string, snapshot: Snapshot): void {
     const watch = snapshot.watchId === null ? undefined : this.ids.get(session)?.get(snapshot.watchId);
     if (!watch) return;
-    if (watch.what === 'stats') this.seriesIn(session, watch.key).add(snapshot);
-    if (session === this.sessions.current()?.id) this.snapshots.fire({ key: watch.key, snapshot });
+    const series = this.seriesIn(session, watch.key);
+    if (watch.what === 'stats') series.add(snapshot);
+    else series.missing = placeholderReason(snapshot);
+    this.snapshots.fire({ key: watch.key, session, snapshot });
     this.changeSoon();
   }
 
@@ -176,7 +207,11 @@ export class WatchModel implements vscode.Disposable {
   }
 
   private save(): void {
-    void this.memento.update(STATE, this.definitions);
+    // The number of a program is another one in the next session.
+    void this.memento.update(
+      STATE,
+      this.definitions.filter((d) => !d.of),
+    );
     this.changeSoon();
   }
 

@@ -12,6 +12,14 @@ export interface Definition {
   /** Where it was asked for: the line that computes it. */
   path?: string;
   line?: number;
+  /** An instruction's result: its program's number means something in this session alone. */
+  of?: { program: number; instruction: number; session: string };
+}
+
+/** Statistics of one step. */
+export interface Sample {
+  step: number;
+  stats: Stats;
 }
 
 export type Health = 'waiting' | 'finite' | 'notFinite' | 'placeholder' | 'failed';
@@ -19,6 +27,7 @@ export type Health = 'waiting' | 'finite' | 'notFinite' | 'placeholder' | 'faile
 /** Samples of one definition in one session, oldest first, at most `limit`. */
 export class Series {
   private readonly values: number[] = [];
+  private readonly taken: Sample[] = [];
   last: Snapshot | undefined;
   /** The latest sample that had statistics; shown beside a placeholder. */
   lastStats: Stats | undefined;
@@ -26,6 +35,8 @@ export class Series {
   placeholders = 0;
   /** First step at which a value was NaN or infinite. */
   firstBadStep: number | undefined;
+  /** Why the newest snapshot of its values has none; '' if it has, or none were asked for. */
+  missing = '';
   /** Why the adapter refused the watch. */
   error: string | undefined;
   /** What the adapter said when it took the watch, e.g. that nothing has matched yet. */
@@ -43,7 +54,18 @@ export class Series {
     const bad = notFinite(stats) !== '';
     if (bad) this.firstBadStep ??= snapshot.step;
     this.values.push(bad ? NaN : measure(stats, snapshot.backward ?? false));
-    if (this.values.length > this.limit) this.values.splice(0, this.values.length - this.limit);
+    this.taken.push({ step: snapshot.step, stats });
+    for (const kept of [this.values, this.taken]) if (kept.length > this.limit) kept.splice(0, kept.length - this.limit);
+  }
+
+  /** The samples that had statistics, oldest first. */
+  all(): readonly Sample[] {
+    return this.taken;
+  }
+
+  /** Statistics taken at that step, the newest of it. */
+  at(step: number): Stats | undefined {
+    return [...this.taken].reverse().find((s) => s.step === step)?.stats;
   }
 
   history(): readonly number[] {
@@ -53,7 +75,7 @@ export class Series {
   health(): Health {
     if (this.error) return 'failed';
     if (!this.last) return 'waiting';
-    if (placeholderReason(this.last)) return 'placeholder';
+    if (this.missing || placeholderReason(this.last)) return 'placeholder';
     return this.last.stats && notFinite(this.last.stats) ? 'notFinite' : 'finite';
   }
 }
@@ -69,7 +91,7 @@ export function rowText(series: Series | undefined): string {
   if (!last) return '';
   const step = l10n.t`step ${last.step.toLocaleString('en-US')}`;
   const type = typeText(last.dtype, last.shape);
-  const reason = placeholderReason(last);
+  const reason = series.missing || placeholderReason(last);
   if (reason) return [reason, type, step].join('  ');
   const stat = last.stats ? statText(last.stats, last.backward ?? false) : '';
   return [stat, sparkline(series.history()), type, step].filter(Boolean).join('  ');

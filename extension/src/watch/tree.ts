@@ -100,7 +100,8 @@ function factsOf(definition: Definition, series: Series | undefined): FactNode[]
   };
   const last = series?.last;
   if (last) add(l10n.t('type'), typeText(last.dtype, last.shape), `${last.dtype} [${last.shape.join(', ')}]`);
-  if (last && placeholderReason(last)) add(l10n.t('values'), placeholderReason(last), placeholderReason(last), true);
+  const missing = series?.missing || (last ? placeholderReason(last) : '');
+  if (missing) add(l10n.t('values'), missing, missing, true);
   const stats = series?.lastStats;
   if (stats) {
     for (const name of ['min', 'max', 'mean', 'std'] as const) add(name, exactish(stats[name]), full(stats[name]));
@@ -131,7 +132,8 @@ function tooltipOf(definition: Definition, series: Series | undefined): vscode.M
   text.appendMarkdown(`**${escape(definition.expression)}**\n\n`);
   const last = series?.last;
   if (last) text.appendText(l10n.t`${last.dtype} [${last.shape.join(', ')}], step ${count(last.step)}`).appendMarkdown('\n\n');
-  if (last && placeholderReason(last)) text.appendText(placeholderReason(last)).appendMarkdown('\n\n');
+  const missing = series?.missing || (last ? placeholderReason(last) : '');
+  if (missing) text.appendText(missing).appendMarkdown('\n\n');
   const stats = series?.lastStats;
   if (stats) {
     const rows = (['min', 'max', 'mean', 'std'] as const).map((n) => `| ${n} | ${full(stats[n])} |`);

@@ -1,0 +1,94 @@
+// The figures beside a tensor's picture: statistics, and what a comparison found. Numbers have three digits; all of them on hover.
+import * as l10n from '@vscode/l10n';
+import type { Compared, Num, Stats } from '../src/protocol';
+import { count, full, num, short } from '../src/text';
+
+const byId = (id: string): HTMLElement => document.getElementById(id) as HTMLElement;
+
+const WORDS: Partial<Record<keyof Stats, string>> = {
+  zero: l10n.t('zeros'),
+  nan: 'NaN',
+  pos_inf: '+Inf',
+  neg_inf: '-Inf',
+  count: l10n.t('elements'),
+};
+const SHOWN = ['min', 'max', 'mean', 'std', 'zero', 'nan', 'pos_inf', 'neg_inf', 'count'] as const;
+const NOT_FINITE: readonly string[] = ['nan', 'pos_inf', 'neg_inf'];
+
+interface Figure {
+  name: string;
+  value: string;
+  exact?: string;
+  /** Marked by a sign and the error colour. */
+  bad?: boolean;
+}
+
+function fill(body: HTMLElement, figures: Figure[]): void {
+  const rows = figures.map(({ name, value, exact, bad }) => {
+    const row = document.createElement('tr');
+    const head = Object.assign(document.createElement('th'), { textContent: name, scope: 'row' });
+    const data = Object.assign(document.createElement('td'), { textContent: bad ? `⚠ ${value}` : value, title: exact ?? value });
+    if (bad) data.className = 'bad';
+    row.append(head, data);
+    return row;
+  });
+  body.replaceChildren(...rows);
+}
+
+export function showStats(stats: Stats): void {
+  const known = SHOWN.filter((name) => stats[name] !== undefined || name in WORDS);
+  fill(
+    byId('stats'),
+    known.map((name) => {
+      const value = stats[name] ?? 0;
+      return {
+        name: WORDS[name] ?? name,
+        value: short(value),
+        exact: full(value),
+        bad: NOT_FINITE.includes(name) && num(value) > 0,
+      };
+    }),
+  );
+}
+
+const at = (index: number[] | undefined): string => (index ? `at [${index.join(', ')}]` : '');
+const share = (n: number, of: number): string => `${count(n)} of ${count(of)}`;
+
+/** undefined: nothing is compared. */
+export function showCompared(answer: Compared | undefined, label: string, tolerance: number, relative: number): void {
+  byId('compared').hidden = !answer;
+  if (!answer) return;
+  const { elements, differ, over, nan, largest, mean, dtypes, first } = answer;
+  byId('comparedTitle').textContent = l10n.t`Difference from ${label}`;
+  const limit = [tolerance ? short(tolerance) : '', relative ? `${short(relative)} · |other|` : ''].filter(Boolean).join(' + ');
+  const figures: Figure[] = [
+    { name: l10n.t('differ'), value: share(differ, elements) },
+    { name: limit ? `over ${limit}` : 'over 0', value: share(over, elements) },
+  ];
+  if (largest) {
+    const value: Num = largest.value;
+    figures.push({
+      name: `largest ${at(largest.index)}`,
+      value: short(value),
+      exact: full(value),
+      bad: !Number.isFinite(num(value)),
+    });
+    figures.push({
+      name: l10n.t('there'),
+      value: `${brief(largest.a)} and ${brief(largest.b)}`,
+      exact: `${largest.a} and ${largest.b}`,
+    });
+  }
+  figures.push({ name: l10n.t('mean size'), value: short(mean), exact: full(mean) });
+  if (nan.a + nan.b)
+    figures.push({
+      name: `NaN in one only, first ${at(first)}`,
+      value: `${count(nan.a)} here, ${count(nan.b)} there`,
+      bad: true,
+    });
+  if (nan.both) figures.push({ name: l10n.t('NaN in both'), value: count(nan.both) });
+  if (dtypes[0] !== dtypes[1]) figures.push({ name: 'dtypes', value: dtypes.join(' and ') });
+  fill(byId('differences'), figures);
+}
+
+const brief = (text: string): string => (Number.isFinite(Number(text)) ? short(Number(text)) : text);
