@@ -63,6 +63,23 @@ class Session(Client):
         """Launches a program of the programs folder."""
         self.launch(at, program=str(PROGRAMS / program), **{"cwd": str(PROGRAMS), **arguments})
 
+    def attach(self, path: Path | str, *lines: int, timeout: float = BOUND, **configuration: Any) -> None:
+        """Attaches as the configuration says, with breakpoints at those lines of the file."""
+        self.request("initialize", timeout=timeout, adapterID="dvm", clientID="test", supportsStartDebuggingRequest=True)
+        attached = self.begin("attach", **configuration)
+        end = time.monotonic() + timeout
+        while True:  # until breakpoints are accepted, or the request is refused
+            with contextlib.suppress(TimeoutError):
+                self.event("initialized", timeout=0.2)
+                break
+            if not attached.empty():
+                raise RequestFailed(attached.get())
+            assert time.monotonic() < end
+        self.set_breakpoints(str(path), list(lines))
+        self.request("configurationDone", timeout=timeout)
+        response = attached.get(timeout=timeout)
+        assert response["success"], response
+
     def stopped(self, **expected: Any) -> dict[str, Any]:
         """The next stop's body."""
         body = self.event("stopped")["body"]

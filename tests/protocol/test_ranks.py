@@ -16,17 +16,6 @@ WAIT = 180  # seconds: on hanging, not on speed
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
 
 
-def attach(adapter, configuration, lines):
-    child = adapter()
-    child.request("initialize", timeout=WAIT, adapterID="dvm", supportsStartDebuggingRequest=True)
-    attached = child.begin("attach", **configuration)
-    child.event("initialized", timeout=WAIT)
-    child.set_breakpoints(str(PROGRAM), lines)
-    child.request("configurationDone", timeout=WAIT)
-    assert attached.get(timeout=WAIT)["success"]
-    return child
-
-
 def children(adapter, count, lines, **launch):
     """Starts the program; the children's sessions by their names, and the root's session."""
     root = adapter()
@@ -43,7 +32,8 @@ def children(adapter, count, lines, **launch):
     for _ in range(count):
         configuration = configurations.get(timeout=WAIT)
         assert configuration["type"] == "dvm"
-        found[configuration["name"]] = attach(adapter, configuration, lines)
+        child = found[configuration["name"]] = adapter()
+        child.attach(PROGRAM, *lines, timeout=WAIT, **configuration)
     return found, root
 
 

@@ -219,12 +219,7 @@ def test_a_forked_child_starts_traced_and_goes_untraced_by_itself(adapter):
     root.reverse = reverse
     root.start(PROGRAM, args=["forks"], subProcess=True, dvm={"hotReload": "off"})
     child = adapter()
-    child.request("initialize", adapterID="dvm")
-    attached = child.begin("attach", **configurations.get(timeout=30))
-    child.event("initialized")
-    child.set_breakpoints(str(PROGRAM), [line_of(PROGRAM, "in the child")])
-    child.request("configurationDone")
-    assert attached.get(timeout=10)["success"]
+    child.attach(PROGRAM, line_of(PROGRAM, "in the child"), **configurations.get(timeout=30))
     assert "traced False" in root.printed()
     stops_soon(child, reason="breakpoint")
     child.set_breakpoints(str(PROGRAM), [])
@@ -244,12 +239,7 @@ def test_a_program_that_listens_is_traced_only_for_a_client_that_needs_it(adapte
 
     def attach(*lines):
         session = adapter()
-        session.request("initialize", adapterID="dvm")
-        attached = session.begin("attach", connect={"host": "127.0.0.1", "port": port})
-        session.event("initialized")
-        session.set_breakpoints(str(PROGRAM), list(lines))
-        session.request("configurationDone")
-        assert attached.get(timeout=10)["success"]
+        session.attach(PROGRAM, *lines, connect={"host": "127.0.0.1", "port": port})
         return session
 
     try:
@@ -261,7 +251,6 @@ def test_a_program_that_listens_is_traced_only_for_a_client_that_needs_it(adapte
         stops_soon(session, reason="breakpoint")
         session.close(terminate=False)  # while it stands
         runs_on_untraced()
-        time.sleep(2)  # debugpy's listener needs a moment for the next client
         session = attach(HOT)
         stops_soon(session, reason="breakpoint")
         session.close(terminate=False)

@@ -296,12 +296,7 @@ def test_attach_brings_the_tensor_engine_and_detach_leaves_the_loop_running(adap
     try:
         port = int(process.stdout.readline().split()[1])
         session = adapter()
-        session.request("initialize", adapterID="dvm")
-        attached = session.begin("attach", connect={"host": "127.0.0.1", "port": port})
-        session.event("initialized")
-        session.set_breakpoints(program, [line_of(program, "s = h + scale")])
-        session.request("configurationDone")
-        assert attached.get(timeout=10)["success"]
+        session.attach(program, line_of(program, "s = h + scale"), connect={"host": "127.0.0.1", "port": port})
         for _ in range(2):
             session.stopped(reason="breakpoint")
             frames = session.stack(1)
