@@ -107,10 +107,10 @@ format: setup $(STAMPS)/node ## put every file into its format
 	npm run --silent format
 	$(PY) scripts/tables.py
 
-# A picture of flat colours is as good with 200 of them, at a third of the size.
-screenshot: setup $(STAMPS)/vscode $(VSIX) ## the picture of README.md, media/screenshot.png
+screenshot: setup $(STAMPS)/vscode $(VSIX) ## the pictures of README.md, in media
 	node tests/vscode/screenshot.mjs $(KIT) $(VSIX) build/screenshot.png
-	$(PY) -c "from PIL import Image; Image.open('build/screenshot.png').convert('RGB').quantize(200, dither=0).save('media/screenshot.png', optimize=True)"
+	node tests/vscode/tours.mjs $(KIT) $(VSIX) stops looks
+	$(PY) scripts/pictures.py
 
 goldens: setup ## write the stored texts of tests (tile code by device, protocol logs) anew: look at the diff
 	DVM_GOLDEN=update $(PY) -m pytest $(WORKERS) tests/python/test_goldens.py tests/protocol/test_golden.py

@@ -71,11 +71,21 @@ const parentOf = (dotted: string): string => dotted.slice(0, Math.max(0, dotted.
 const insideBrackets = (before: string): boolean =>
   [...before].reduce((depth, c) => depth + ('([{'.includes(c) ? 1 : ')]}'.includes(c) ? -1 : 0), 0) > 0;
 
-/** The expression a hover at `column` evaluates: the dotted name up to the word there (`self.w1` over `w1`), no calls, no strings. */
+/** Elements and slices by numbers: `[0, 1:3]`. */
+const SUBSCRIPT = /^(?:\[[\s\d:,.-]+\])+/;
+
+/**
+ * The expression a hover at `column` evaluates: the dotted name up to the word there (`self.w1` over `w1`), over the brackets behind it the
+ * element (`h[0, 1]`); no calls, no strings.
+ */
 export function expressionAt(line: string, column: number): Name | undefined {
-  for (const match of codeOnly(line).matchAll(DOTTED)) {
+  const code = codeOnly(line);
+  for (const match of code.matchAll(DOTTED)) {
     const start = match.index;
-    if (column < start || column > start + match[0].length) continue;
+    const close = start + match[0].length;
+    const end = close + (SUBSCRIPT.exec(code.slice(close))?.[0].length ?? 0);
+    if (column > close && column <= end) return { text: line.slice(start, end), start, end };
+    if (column < start || column > close) continue;
     const rest = /^\w*/.exec(line.slice(column))?.[0].length ?? 0;
     const text = line.slice(start, column + rest);
     return KEYWORDS.has(text) && text !== 'self' ? undefined : { text, start, end: start + text.length };

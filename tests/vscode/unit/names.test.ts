@@ -29,6 +29,14 @@ test('a hover takes the dotted name up to the word under it', () => {
   assert.equal(expressionAt('for i in range(3):', 1), undefined);
 });
 
+test('a hover over brackets takes the element, over the name before them the whole', () => {
+  const line = 'y = self.w1[0, 1:3] + x[i]';
+  assert.equal(expressionAt(line, 10)?.text, 'self.w1');
+  assert.equal(expressionAt(line, 13)?.text, 'self.w1[0, 1:3]');
+  assert.equal(expressionAt(line, 24)?.text, 'i');
+  assert.equal(expressionAt(line, 20), undefined);
+});
+
 test('names a line gives a value', () => {
   const assigned = (line: string): string[] => [...assignedIn(line)];
   assert.deepEqual(assigned('batch, rows = x.shape'), ['batch', 'rows']);
