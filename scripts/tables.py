@@ -1,21 +1,25 @@
-"""Writes the tables of docs/bytecode.md, devices.md and kernels.md from the lists the code goes by; --check: whether they are current.
+"""Writes the tables of docs/bytecode.md, devices.md and kernels.md, and the editor's, from the lists the code goes by; --check: whether
+they are current.
 
     .venv/bin/python scripts/tables.py [--check]
 """
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dvm_core import _core
+from dvm_core import _core, graphtext
 from dvm_core.devices import chips, doctor, rules
 from dvm_core.frontends import builder_comm, builder_custom, builder_grouped, builder_io, builder_ops, builder_shapes
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+HOVERS = ROOT / "extension" / "src" / "programs" / "instructions.json"  # what the editor says of an instruction in a listing
 LAYOUTS = {"unary": "a", "binary": "a, b", "select": "a, b, c", "matmul": "product", "join": "a, join",
            "hook": "a, hook", "random": "instruction", "strip": "instructions, strip"}
 
@@ -40,6 +44,27 @@ def tiles() -> str:
     """Tile instructions: native/isa.h."""
     rows = [(f"`{number:#04x}`", name, text, LAYOUTS[layout], _plain(meaning)) for number, name, text, layout, meaning in _core.TILE_OPS]
     return _markdown(("id", "name", "in listings", "operands", "meaning"), rows)
+
+
+_COSTS = {"U": "one operation an element", "B": "one operation an element", "T": "one operation an element",
+          "R": "each element of the operand is read once", "M": "a multiply-add for each element of the result and each step of the sum",
+          "V": "none: the view is strides", "D": "each element is read and written once", "N": "one write an element"}
+
+
+def _words(meaning: str) -> str:
+    return re.sub(r"\s{2,}", "; ", meaning)
+
+
+def hovers() -> str:
+    """The same lists for the editor, as JSON: by tensor instruction, by tile instruction as listings spell it, by DVM's dump name."""
+    tensor = {name: {"name": name, "code": f"{code:#04x}", "operands": "any" if arity < 0 else str(arity), "dtype": rule,
+                     "meaning": _words(meaning), "cost": _COSTS[cls]} for name, code, cls, arity, rule, meaning in _core.OPS}
+    tile = {text: {"name": text, "code": f"{number:#04x}", "operands": LAYOUTS[layout], "meaning": _words(meaning)}
+            for number, _, text, layout, meaning in _core.TILE_OPS}
+    graph: dict[str, list[str]] = {}
+    for name, code, *_ in _core.OPS:
+        graph.setdefault(graphtext.dump_name(code), []).append(name)
+    return json.dumps({"tensor": tensor, "tile": tile, "graph": graph}, indent=1, ensure_ascii=False) + "\n"
 
 
 def misuses() -> str:
@@ -109,6 +134,10 @@ def main() -> int:
             behind |= current != page
         else:
             (DOCS / name).write_text(current, encoding="utf-8")
+    if "--check" in sys.argv:
+        behind |= not HOVERS.is_file() or HOVERS.read_text(encoding="utf-8") != hovers()
+    else:
+        HOVERS.write_text(hovers(), encoding="utf-8")
     return int(behind)
 
 

@@ -101,7 +101,8 @@ class Breakpoints:
         self._by_id: dict[int, Breakpoint] = {}
         self._from_python: dict[int, int] = {}  # debugpy's id -> ours
         self._ours_alone: set[int] = set()  # ids of instruction breakpoints
-        self.instructions: list[Message] = []
+        self.instructions: list[Message] = []  # the client's, from its Disassembly view
+        self.own: list[Message] = []  # on instructions too, by dvm/breakInstruction
         self.data: list[Message] = []  # data breakpoints, as the agent takes them
         self.filters: dict[str, str] = {}  # numeric filter -> its condition, "" if none is given
 
@@ -113,6 +114,12 @@ class Breakpoints:
     def any_forward(self) -> bool:
         """Whether debugpy has a line to stop at."""
         return any(point.forward and not point.refused for points in self._files.values() for point in points.values())
+
+    @property
+    def on_instructions(self) -> list[Message]:
+        """Both lists, as the agent takes them; where both have an instruction, the client's entry with its condition holds."""
+        taken = {(item["program"], item["index"]) for item in self.instructions}
+        return self.instructions + [item for item in self.own if (item["program"], item["index"]) not in taken]
 
     # ---- the client's list
     async def set_lines(self, arguments: Body) -> list[Message]:
@@ -220,8 +227,8 @@ class Breakpoints:
         filters = agent.send("filters", conditions=self.filters)
         self._session.tracing.tell(agent, new=True)
         sent = self._send_lines(agent)
-        if self.instructions:
-            agent.send("instructionBreakpoints", items=self.instructions)
+        if self.instructions or self.own:
+            agent.send("instructionBreakpoints", items=self.on_instructions)
         if self.data:
             agent.send("dataBreakpoints", items=self.data)
         self._session.spawn(self._told(sent, filters))

@@ -115,5 +115,30 @@ async def set_instruction_breakpoints(session: Session, arguments: Body) -> Body
         items.append({"id": answer["id"], "program": program, "index": index, **where, "condition": asked.get("condition"),
                       "hitCondition": hits})
     points.instructions = items
-    await points.answered("instructionBreakpoints", items, answers)
+    await points.answered("instructionBreakpoints", points.on_instructions, answers)
     return {"breakpoints": answers}
+
+
+@request("dvm/breakInstruction", needs=Needs.AGENT)
+async def break_instruction(session: Session, arguments: Body) -> Body:
+    """Sets (`on`, the default) or clears a breakpoint before an instruction, beside those of the Disassembly view, which a client
+    replaces as a whole. Answers with all that were set this way."""
+    program, index, on = arguments.get("program"), arguments.get("instruction"), arguments.get("on", True)
+    if not isinstance(program, int) or not isinstance(index, int):
+        raise RequestError(f'"program" is {program!r} and "instruction" {index!r}; both must be whole numbers')
+    points = session.breakpoints
+    before = points.own
+    points.own = [item for item in before if (item["program"], item["instruction"]) != (program, index)]
+    number = points.new_id()
+    if on:
+        points.alone(number)
+        points.own.append({"id": number, "program": program, "index": index, "instruction": index, "condition": None,
+                           "hitCondition": None})
+    results = (await session.tensors.ask("instructionBreakpoints", items=points.on_instructions)).get("results") or []
+    said: Message = next((result for result in results if result.get("id") == number), {})
+    if said and not said.get("verified"):
+        points.own = before
+        await session.tensors.ask("instructionBreakpoints", items=points.on_instructions)
+        raise RequestError(str(said.get("message") or f"there is no instruction {index} in program {program}"))
+    return {"message": str(said.get("message") or ""),
+            "breakpoints": [{"program": item["program"], "instruction": item["instruction"]} for item in points.own]}

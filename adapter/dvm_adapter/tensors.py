@@ -137,12 +137,39 @@ async def programs(session: Session, arguments: Body) -> Body:
 
 @request("dvm/program", needs=Needs.AGENT)
 async def program(session: Session, arguments: Body) -> Body:
+    """One program: as text, or (level "areas") as data: its areas, or with `area` the instructions of one."""
     number, level = arguments.get("id", arguments.get("program")), arguments.get("level", "tensor")
     if not isinstance(number, int):
         raise RequestError(f'"id" is {number!r}; it must be the number of a program (see dvm/programs)')
+    if level == "areas":
+        if arguments.get("area") is None:
+            return _without_protocol(await session.tensors.ask("areas", program=number))
+        window = {name: whole(arguments, name) for name in ("area", "offset", "count") if arguments.get(name) is not None}
+        body = _without_protocol(await session.tensors.ask("instructions", program=number, **window))
+        stops = {item["instruction"] for item in session.breakpoints.own if item["program"] == number}
+        for row in body.get("instructions") or []:
+            row["breakpoint"] = row["index"] in stops
+        return body
     if level not in LEVELS:
-        raise RequestError(f'"level" is {level!r}; allowed: {", ".join(LEVELS)}')
+        raise RequestError(f'"level" is {level!r}; allowed: {", ".join(LEVELS)}, areas')
     return _without_protocol(await session.tensors.ask("program", program=number, level=level))
+
+
+def whole(arguments: Body, name: str) -> int:
+    """An argument that must be a whole number. Raises RequestError naming it."""
+    value = arguments.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise RequestError(f'"{name}" is {value!r}; it must be a whole number')
+    return value
+
+
+@request("dvm/line", needs=Needs.AGENT)
+async def line(session: Session, arguments: Body) -> Body:
+    """What a source line became: programs with the numbers of its instructions."""
+    path = arguments.get("path")
+    if not isinstance(path, str) or not path:
+        raise RequestError(f'"path" is {path!r}; it must be a source file')
+    return _without_protocol(await session.tensors.ask("line", path=path, line=whole(arguments, "line")))
 
 
 @request("dvm/device", needs=Needs.AGENT)

@@ -5,13 +5,15 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, advice, devices, msbc
+from ..dtypes import BY_CODE
 from ..errors import ArgumentError
 from ..msbc import container as msbc_container
 from ..msbc import text as msbc_text
 from ..programs import Program
 from ..programs import program as find_program
+from . import naming
 from .commands import Answer, Arguments, CommandError, command, need
-from .places import place
+from .places import place, real
 
 if TYPE_CHECKING:
     from .session import Session
@@ -24,20 +26,106 @@ def _program(number: int) -> Program:
         raise CommandError(f"there is no program {number}") from None
 
 
+_STANDING: dict[int, tuple[int, str, int]] = {}  # by program: what its structure fixes, so that a list of thousands stays cheap
+_MOST_STANDING = 8192
+MOST_SHAPES = 4  # inputs named in the list
+
+
+def _standing(program: Any) -> tuple[int, str, int]:
+    """(instructions, file and line of the first that has a place)."""
+    known = _STANDING.get(program.id)
+    if known is None:
+        instructions = program.instructions
+        where = next((found for found in (place(i.place) for i in instructions) if found.path), place(0))
+        if len(_STANDING) >= _MOST_STANDING:
+            _STANDING.clear()
+        known = _STANDING[program.id] = len(instructions), where.path, where.line
+    return known
+
+
 def described(program: Any) -> Answer:
     """A line of the list. file and line: of its first instruction that has a place."""
-    instructions = program.instructions
-    where = next((found for found in (place(i.place) for i in instructions) if found.path), place(0))
+    count, file, line = _standing(program)
     return {"id": program.id, "name": program.name, "backward": program.backward, "launches": program.launches,
-            "instructions": len(instructions), "areas": len(program.areas), "file": where.path, "line": where.line}
+            "instructions": count, "areas": len(program.areas), "file": file, "line": line}
+
+
+def shapes_of(program: Any) -> list[str]:
+    """Its inputs that are no parameters, `f32[32…64,48]`: a dimension that varied is the range of its extents; at most MOST_SHAPES."""
+    seen = iter(program.extents_seen())
+    told = []
+    for (shape, dtype), cls in zip(program.input_shapes, program.input_classes):  # noqa: B905 - one for one
+        extents = [next(seen, (dim, dim)) for dim in shape]
+        dims = ",".join(str(dim) if low == high else f"{low}…{high}" for dim, (low, high) in zip(shape, extents))  # noqa: B905
+        if cls != "parameter":
+            told.append(f"{BY_CODE[dtype].short}[{dims}]")
+    return told[:MOST_SHAPES]
+
+
+def _launch_ns(program: Any) -> int:
+    """Of the areas in the last launch; what ran side by side counts once, the longest."""
+    longest: dict[int, int] = {}
+    for area in program.areas:
+        longest[area.stack[0]] = max(longest.get(area.stack[0], 0), area.ns)
+    return sum(longest.values())
 
 
 @command("programs")
 def programs(session: Session, arguments: Arguments) -> Answer:
     """`selector`: the counters of the table that has ready code by shapes. `advice`: by function, whether it gains from the VM."""
     told = {name: found.told() for name, found in advice.of(_core.stats()).items()}
-    listed = [{**described(program), "segments": program.segments} for program in _core.programs()]
+    listed = [{**described(program), "segments": program.segments, "inputs": program.input_count, "shapes": shapes_of(program),
+               "ns": _launch_ns(program)} for program in _core.programs()]
     return {"programs": listed, "selector": selector(), "advice": told}
+
+
+@command("areas")
+def areas(session: Session, arguments: Arguments) -> Answer:
+    """The areas of a program as it is fused without hooks, and how many instructions are in none (views, merged ones)."""
+    core = _program(need(arguments, "program", int)).core
+    told = [{"index": area.index, "kind": area.kind, "reason": area.cut_reason, "stack": list(area.stack), "tiles": area.tiles,
+             "tileRows": area.tile_rows, "tileCols": area.tile_cols, "ns": area.ns, "instructions": len(area.instructions)}
+            for area in core.fused_areas()]
+    return {"areas": told, "noWork": _standing(core)[0] - sum(area["instructions"] for area in told)}
+
+
+@command("instructions")
+def instructions(session: Session, arguments: Arguments) -> Answer:
+    """offset .. offset + count of an area's instructions (-1: those in none)."""
+    core = _program(need(arguments, "program", int)).core
+    found, fused = core.instructions, core.fused_areas()
+    area_of = {index: area.index for area in fused for index in area.instructions}
+    number = need(arguments, "area", int, -1)
+    mine = [i for i in range(len(found)) if i not in area_of] if number < 0 else \
+        [i for area in fused if area.index == number for i in area.instructions]
+    offset = max(0, need(arguments, "offset", int, 0))
+    chosen = mine[offset:offset + need(arguments, "count", int, len(mine))]
+    names, inputs = naming.of_program(core), core.input_count
+    told = [_row(session, found[i], inputs) | {"area": area_of.get(i, -1), "name": names.get(i, "")} for i in chosen]
+    return {"instructions": told, "total": len(mine)}
+
+
+def _row(session: Session, item: Any, inputs: int) -> Answer:
+    where = place(item.place)
+    text = msbc_text.text_of(msbc.Instruction.of(item, None), item.index, inputs)
+    return {"index": item.index, "text": text, "foldedInto": item.folded_into,
+            "file": session.breakpoints.given_path(where.path), "line": where.line, "function": where.function,
+            "backward": where.backward}
+
+
+@command("line")
+def line(session: Session, arguments: Arguments) -> Answer:
+    """path, line: what the statement there became, by program: numbers of its instructions, backward ones too."""
+    path = need(arguments, "path", str)
+    wanted = real(path)
+    first, last = session.texts.span(wanted, need(arguments, "line", int))
+    told = []
+    for core in _core.programs():
+        mine = [i.index for i in core.instructions
+                if i.place and first <= place(i.place).line <= last and place(i.place).real == wanted]
+        if mine:
+            told.append({**described(core), "found": mine})
+    return {"programs": told, "line": first, "endLine": last}
 
 
 def selector() -> Answer:

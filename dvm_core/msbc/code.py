@@ -57,6 +57,13 @@ class Instruction:
     place: Place | None = None
     name: str = ""
 
+    @classmethod
+    def of(cls, item: Any, place: Place | None) -> Instruction:
+        """The plain data of a core program's instruction."""
+        return cls(
+            item.opcode, tuple(item.operands), tuple(item.shape), item.dtype, tuple(item.attrs), tuple(item.imms), place, item.value_name
+        )
+
 
 @dataclass
 class Code:
@@ -85,18 +92,7 @@ class Code:
         for item in program.instructions:
             if item.place not in places:
                 places[item.place] = Place.of(item.place)
-            instructions.append(
-                Instruction(
-                    item.opcode,
-                    tuple(item.operands),
-                    tuple(item.shape),
-                    item.dtype,
-                    tuple(item.attrs),
-                    tuple(item.imms),
-                    places[item.place],
-                    item.value_name,
-                )
-            )
+            instructions.append(Instruction.of(item, places[item.place]))
         inputs = [Input(dtype, tuple(shape)) for shape, dtype in program.input_shapes]
         outputs = [value for value in program.kept() if value >= len(inputs)]
         return cls(program.name, inputs, instructions, outputs)

@@ -37,7 +37,10 @@ def disassemble(data: bytes | bytearray | memoryview) -> str:
 
 def value_name(code: Code, local: int) -> str:
     """`%i0` for an input, `%1` for the result with output id 1."""
-    inputs = len(code.inputs)
+    return _value(len(code.inputs), local)
+
+
+def _value(inputs: int, local: int) -> str:
     return f"%i{local}" if local < inputs else f"%{local - inputs + 1}"
 
 
@@ -54,12 +57,14 @@ def comment(item: Instruction) -> str:
 
 def instruction_text(code: Code, number: int) -> str:
     """`%1 = ADD(%i0, 0.5) f32[32,64]`."""
-    item = code.instructions[number]
-    operands = [value_name(code, operand) if operand >= 0 else _imm(item.imms[0]) for operand in item.operands]
+    return text_of(code.instructions[number], number, len(code.inputs))
+
+
+def text_of(item: Instruction, number: int, inputs: int) -> str:
+    """The same of instruction `number` of a program with so many inputs, without the rest of the program."""
+    operands = [_value(inputs, operand) if operand >= 0 else _imm(item.imms[0]) for operand in item.operands]
     operands += _ATTRIBUTES.get(L.NAMES[item.opcode], _none)(item)
-    return (
-        f"{value_name(code, len(code.inputs) + number)} = {L.NAMES[item.opcode]}({', '.join(operands)}) {describe(item.dtype, item.shape)}"
-    )
+    return f"{_value(inputs, inputs + number)} = {L.NAMES[item.opcode]}({', '.join(operands)}) {describe(item.dtype, item.shape)}"
 
 
 def _imm(value: float | int) -> str:

@@ -10,12 +10,15 @@ import { findInterpreter, ensureUsable, forgetProbes } from './launch/interprete
 import { pickProcess } from './launch/process';
 import { guarded, log } from './log';
 import type { Notice } from './protocol';
+import { registerAsm } from './programs/asm';
+import { registerProgramCommands } from './programs/commands';
+import { ProgramLenses, Programs } from './programs/listing';
+import { ProgramTree, VIEW as PROGRAMS, type Node as ProgramNode } from './programs/tree';
 import { HotReload } from './reload/reload';
 import { StatusBar } from './reload/status';
 import { Sessions } from './sessions';
 import { exportSomething } from './views/export';
 import { MemoryView } from './views/memory';
-import { ProgramLenses, Programs } from './views/programs';
 import { TensorViews } from './views/tensor';
 import { registerWatchCommands } from './watch/commands';
 import { WatchModel } from './watch/model';
@@ -29,6 +32,7 @@ export interface Api {
   watches: WatchModel;
   watchTree: WatchTree;
   language: Language;
+  programTree: ProgramTree;
 }
 
 export function activate(context: vscode.ExtensionContext): Api {
@@ -37,6 +41,13 @@ export function activate(context: vscode.ExtensionContext): Api {
   const model = new WatchModel(context.workspaceState, sessions);
   const tree = new WatchTree(model);
   const view = vscode.window.createTreeView<Node>('dvm.watch', { treeDataProvider: tree, canSelectMany: true });
+  const listings = new Programs(sessions);
+  const programTree = new ProgramTree(sessions);
+  const programView = vscode.window.createTreeView<ProgramNode>(PROGRAMS, {
+    treeDataProvider: programTree,
+    showCollapseAll: true,
+  });
+  programTree.attach(programView);
   const language = new Language(context.extensionPath);
   const configurations = new ConfigurationProvider();
   const command = (id: string, run: () => unknown): vscode.Disposable => vscode.commands.registerCommand(id, run);
@@ -55,7 +66,9 @@ export function activate(context: vscode.ExtensionContext): Api {
     vscode.languages.registerEvaluatableExpressionProvider(PYTHON, new HoverExpressions()),
     language,
     new HotReload(sessions, status),
-    new Programs(sessions),
+    listings,
+    programTree,
+    programView,
     new ProgramLenses(sessions),
     new MemoryView(context.extensionUri, sessions),
     new TensorViews(context.extensionUri, sessions, model),
@@ -63,13 +76,15 @@ export function activate(context: vscode.ExtensionContext): Api {
       if (e.name === 'dvm/notice') tell(e.body as Notice);
     }),
     ...registerWatchCommands(model, sessions, view),
+    ...registerAsm(sessions, listings),
+    ...registerProgramCommands(programTree, programView, sessions, model, listings),
     command('dvm.device', () => guarded(l10n.t('switch device'), () => status.chooseDevice())),
     command('dvm.export', () => guarded(l10n.t('export'), () => exportSomething(sessions))),
     command('dvm.pickProcess', () => pickProcess()),
     command('dvm.showLog', () => log.show()),
     command('dvm.checkPython', () => guarded(l10n.t('check the interpreter'), checkPython)),
   );
-  return { sessions, watches: model, watchTree: tree, language };
+  return { sessions, watches: model, watchTree: tree, language, programTree };
 }
 
 async function checkPython(): Promise<void> {

@@ -138,6 +138,62 @@ export interface ProgramInfo {
   areas: number;
   file?: string;
   line?: number;
+  /** For how many shapes and hooks code is ready. */
+  segments?: number;
+  inputs?: number;
+  /** Of the first inputs that are no parameters: `f32[32…48,64]`, where the first dimension has varied. */
+  shapes?: string[];
+  /** Nanoseconds of the last launch. */
+  ns?: number;
+}
+
+/** Whether a captured function gains from the VM, why, and the figures behind it (times in microseconds). */
+export interface Advice {
+  verdict: string;
+  why: string;
+  do: string;
+  notes: string[];
+  figures: {
+    launches: number;
+    shapes: number;
+    hits: number;
+    misses: number;
+    own_us: number;
+    kernels_us: number;
+    waiting_us: number;
+  };
+}
+
+/** Answer of dvm/programs. */
+export interface ProgramsAnswer {
+  programs: ProgramInfo[];
+  advice?: Record<string, Advice>;
+}
+
+/** An area of a program: what runs as one, and why it ends where it does. */
+export interface AreaInfo {
+  index: number;
+  kind: string;
+  reason: string;
+  stack: number[];
+  tiles: number;
+  tileRows: number;
+  tileCols: number;
+  ns: number;
+  instructions: number;
+}
+
+export interface InstructionInfo {
+  index: number;
+  area: number;
+  text: string;
+  name: string;
+  foldedInto: number;
+  file?: string;
+  line?: number;
+  function?: string;
+  backward?: boolean;
+  breakpoint?: boolean;
 }
 
 export type Level = 'graph' | 'tensor' | 'tile';

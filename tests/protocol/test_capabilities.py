@@ -34,7 +34,8 @@ def test_debugpys_spelling_and_inventions_are_not_announced():
 
 
 def test_the_contracts_requests_are_there():
-    for name in ("status", "watch", "unwatch", "tensor", "memory", "programs", "program", "reload", "undoReload", "device", "export"):
+    for name in ("status", "watch", "unwatch", "tensor", "memory", "programs", "program", "reload", "undoReload", "device", "export",
+                 "line", "breakInstruction"):
         assert f"dvm/{name}" in requests
     assert [f["filter"] for f in capabilities["exceptionBreakpointFilters"]] == [
         "raised", "uncaught", "userUnhandled", "nan", "inf", "overflow", "range", "zeros", "unchanged", "diverged"]

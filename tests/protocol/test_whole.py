@@ -98,6 +98,31 @@ def test_arguments_are_shown_before_the_first_line_has_used_them(session, progra
     session.run_out()
 
 
+def test_an_instruction_of_the_programs_view_is_stopped_at(session, program):
+    session.start(program, args=["1000", "0.02"])
+    wait_for(lambda: len(steps_printed(session)) > 2)
+    (listed,) = session.request("dvm/programs")["programs"]
+    number = listed["id"]
+    areas = session.request("dvm/program", id=number, level="areas")["areas"]
+    assert areas[0]["reason"] and areas[0]["instructions"] >= 2
+    row = session.request("dvm/program", id=number, level="areas", area=0, offset=1, count=1)["instructions"][0]
+    assert row["breakpoint"] is False
+    answer = session.request("dvm/breakInstruction", program=number, instruction=row["index"])
+    assert answer["breakpoints"] == [{"program": number, "instruction": row["index"]}]
+    session.request("setInstructionBreakpoints", breakpoints=[])  # the Disassembly view's list is another one
+    thread = session.stopped(reason="instruction breakpoint")["threadId"]
+    assert session.stack(thread)[0]["instructionPointerReference"] == "0x" + format((number << 32) + (1 << 31) + row["index"], "016x")
+    assert session.request("dvm/program", id=number, level="areas", area=0, offset=1, count=1)["instructions"][0]["breakpoint"] is True
+    assert "there is no instruction 999" in session.refusal("dvm/breakInstruction", program=number, instruction=999)
+    assert session.request("dvm/breakInstruction", program=number, instruction=row["index"], on=False)["breakpoints"] == []
+    before = len(steps_printed(session))
+    session.go_on()
+    wait_for(lambda: len(steps_printed(session)) > before + 3)
+    found = session.request("dvm/line", path=str(program), line=row["line"])["programs"]
+    assert [p["id"] for p in found] == [number] and row["index"] in found[0]["found"]
+    assert "must be a whole number" in session.refusal("dvm/line", path=str(program), line="x")
+
+
 def test_instructions_are_listed_stopped_at_and_stepped(session, program):
     session.start(program, args=["1000", "0.02"])
     wait_for(lambda: len(steps_printed(session)) > 2)

@@ -247,6 +247,38 @@ def test_programs_and_their_texts(adapter, model):
         adapter.request("program", program=told["id"], level="machine")
 
 
+def test_a_program_is_told_by_area_and_by_instruction(adapter, model):
+    run(model, 2)
+    told = adapter.event("program", where=lambda e: e["name"] == "forward" and e["instructions"] == 5)
+    model.forward(dvm.tensor(X[:3]), dvm.tensor(W[:3])).numpy()  # other shapes, the same program
+    number, path = told["id"], model.__file__
+    listed = next(p for p in adapter.request("programs")["programs"] if p["id"] == number)
+    assert listed["shapes"] == ["f32[3…8,4]", "f32[3…8,4]"] and listed["inputs"] == 2 and listed["ns"] > 0
+    answer = adapter.request("areas", program=number)
+    areas = answer["areas"]
+    assert [a["index"] for a in areas] == list(range(len(areas))) and all(a["reason"] and a["kind"] and a["tiles"] > 0 for a in areas)
+    assert sum(a["instructions"] for a in areas) + answer["noWork"] == 5
+    rows = [row for area in [*[a["index"] for a in areas], -1]
+            for row in adapter.request("instructions", program=number, area=area)["instructions"]]
+    assert sorted(row["index"] for row in rows) == [0, 1, 2, 3, 4]
+    second = next(row for row in rows if row["index"] == 1)
+    assert (second["text"], second["name"], second["line"]) == ("%2 = ADD(%1, 1.5) f32[3,4]", "s", line_of("s = h", path))
+    assert (second["file"], second["function"], second["backward"]) == (path, "forward", False)
+    part = adapter.request("instructions", program=number, area=areas[0]["index"], offset=1, count=2)
+    assert part["total"] == areas[0]["instructions"] and len(part["instructions"]) == min(2, part["total"] - 1)
+    with pytest.raises(Refused, match="there is no program 999999"):
+        adapter.request("areas", program=999999)
+
+
+def test_a_source_line_names_its_instructions(adapter, model):
+    run(model)
+    told = adapter.event("program", where=lambda e: e["name"] == "forward" and e["instructions"] == 5)
+    answer = adapter.request("line", path=model.__file__, line=line_of("y = s", model.__file__))
+    (found,) = [p for p in answer["programs"] if p["id"] == told["id"]]
+    assert found["found"] == [2, 3, 4] and answer["line"] == answer["endLine"] == line_of("y = s", model.__file__)
+    assert adapter.request("line", path=model.__file__, line=1)["programs"] == []
+
+
 def test_memory(adapter, model):
     adapter.request("memory")
     run(model, 3)

@@ -50,6 +50,8 @@ class Adapter:
         self.device = "cpu"
         self.go, self.over = threading.Event(), threading.Event()
         self.reloads = 0
+        self.stops: set[tuple[int, int]] = set()
+        self.asked = 0  # how often for the programs
 
     # ---- messages ------------------------------------------------------------------------------------------------------------------
     def send(self, message):
@@ -308,10 +310,42 @@ class Adapter:
             "file": self.path,
             "line": 4,
         }
-        return {"programs": [{"id": 1, **made}, {"id": 2, **made, "name": "train_step", "backward": True}]}
+        made |= {"segments": 1, "inputs": 2, "shapes": ["f32[2…4,3]"], "ns": 5380}
+        figures = {"launches": 200, "shapes": 2, "hits": 199, "misses": 1, "own_us": 400.0, "kernels_us": 676.0, "waiting_us": 0.0}
+        advice = {"verdict": "pays", "why": "fused code", "do": "keep it captured", "notes": ["a note"], "figures": figures}
+        self.asked += 1
+        programs = [{"id": 1, **made}, {"id": 2, **made, "name": "train_step", "backward": True}]
+        return {"programs": programs, "advice": {"train_step": advice}}
+
+    def area_rows(self, arguments):
+        """Two areas; of program 2 the second has 10,000 instructions."""
+        sizes = [3, 10_000 if arguments["id"] == 2 else 2]
+        if arguments.get("area") is None:
+            common = {"reason": "nothing more to fuse", "tiles": 4, "tileRows": 8, "tileCols": 64, "ns": 2690}
+            areas = [{"index": i, "kind": "vector", "stack": [i], "instructions": n, **common} for i, n in enumerate(sizes)]
+            return {"areas": areas, "noWork": 1}
+        first = {0: 0, 1: 3, -1: sum(sizes)}[arguments["area"]] + arguments.get("offset", 0)
+        place = {"file": self.path, "function": "train_step", "backward": arguments["id"] == 2, "foldedInto": -1}
+        rows = [
+            {"index": i, "area": arguments["area"], "text": f"%{i + 1} = MUL(%i0, 2.0) f32[4,3]", "name": "h" if i == 0 else "", **place}
+            | {"line": 9 + i % 3, "breakpoint": (arguments["id"], i) in self.stops}
+            for i in range(first, first + arguments["count"])
+        ]
+        return {"instructions": rows, "total": len(rows)}
+
+    def on_dvm_line(self, arguments):
+        programs = self.on_dvm_programs({})["programs"][:1] if arguments["line"] == 9 else []
+        return {"programs": [{**p, "found": [2, 3]} for p in programs], "line": arguments["line"], "endLine": arguments["line"]}
+
+    def on_dvm_breakInstruction(self, arguments):
+        stop = arguments["program"], arguments["instruction"]
+        self.stops = self.stops | {stop} if arguments["on"] else self.stops - {stop}
+        return {"message": "", "breakpoints": [{"program": p, "instruction": i} for p, i in sorted(self.stops)]}
 
     def on_dvm_program(self, arguments):
-        text = "\n".join(f"%{i} = {t}  ; line {7 + i}" for i, t in enumerate(INSTRUCTIONS))
+        if arguments["level"] == "areas":
+            return self.area_rows(arguments)
+        text = "\n".join(f"%{i} = {t}  ; train.py:{7 + i}" for i, t in enumerate(INSTRUCTIONS))
         lines = [{"line": i + 2, "file": self.path, "sourceLine": 7 + i, "instruction": i, "area": 0} for i in range(len(INSTRUCTIONS))]
         return {"text": f"program {arguments['id']} level {arguments['level']}\n{text}\n", "lineMap": lines}
 

@@ -107,9 +107,9 @@ async function breakOnNotFinite(path: string, line: number, name: string): Promi
 }
 
 /** Shows a line of a file in the editor. */
-export async function goTo(file: string, line: number): Promise<void> {
+export async function goTo(file: string, line: number, preserveFocus = false): Promise<void> {
   const at = new vscode.Position(Math.max(0, line - 1), 0);
-  await vscode.window.showTextDocument(vscode.Uri.file(file), { selection: new vscode.Range(at, at) });
+  await vscode.window.showTextDocument(vscode.Uri.file(file), { selection: new vscode.Range(at, at), preserveFocus });
 }
 
 /** The line that makes `name`, seen from the cursor; undefined where none does: then any tensor of that name is meant. */

@@ -48,6 +48,7 @@ export class WatchModel implements vscode.Disposable {
       sessions.onReady((session) => this.begin(session)),
       sessions.onEnded((session) => {
         this.ids.delete(session.id);
+        this.definitions = this.definitions.filter((d) => d.of?.session !== session.id);
         this.changeSoon();
       }),
       sessions.onEvent((e) => {

@@ -9,8 +9,10 @@ export const views: Tests = {
   'a program opens as a read-only listing whose lines lead to the source': async () => {
     await stoppedAt(10);
     await vscode.commands.executeCommand('dvm.program.open', 1, 'Net.construct', 'tile');
-    const document = await until('the listing', () => vscode.workspace.textDocuments.find((d) => d.uri.scheme === 'dvm-program'));
-    assert.equal(document.languageId, 'dvm-listing');
+    const document = await until('the listing', () =>
+      vscode.workspace.textDocuments.find((d) => /^dvm-program:.*tile/.test(d.uri.toString())),
+    );
+    assert.equal(document.languageId, 'dvm-asm');
     assert.match(document.getText(), /^program 1 level tile\n%0 = LOAD x/);
     const at = new vscode.Position(3, 2);
     const [place] = await vscode.commands.executeCommand<vscode.Location[]>('vscode.executeDefinitionProvider', document.uri, at);

@@ -6,7 +6,7 @@ import type { Level, ProgramInfo, ProgramText } from '../protocol';
 import type { Sessions } from '../sessions';
 import { count } from '../text';
 
-const SCHEME = 'dvm-program';
+export const SCHEME = 'dvm-program';
 const LEVELS: { level: Level; what: string }[] = [
   { level: 'graph', what: l10n.t('ops as captured, and how they are fused') },
   { level: 'tensor', what: l10n.t('bytecode instructions, one a tensor op') },
@@ -29,8 +29,8 @@ export class Programs
       vscode.languages.registerDefinitionProvider(selector, this),
       vscode.languages.registerCodeLensProvider(selector, this),
       vscode.commands.registerCommand('dvm.programs', () => guarded(l10n.t('show programs'), () => this.choose())),
-      vscode.commands.registerCommand('dvm.program.open', (id: number, name: string, level: Level) =>
-        guarded(l10n.t`show program ${name}`, () => this.open(id, name, level)),
+      vscode.commands.registerCommand('dvm.program.open', (id: number, name: string, level: Level, instructions?: number[]) =>
+        guarded(l10n.t`show program ${name}`, () => this.open(id, name, level, instructions)),
       ),
     ];
   }
@@ -56,16 +56,26 @@ export class Programs
     if (level) await this.open(chosen.program.id, chosen.program.name, level.level);
   }
 
-  async open(id: number, name: string, level: Level): Promise<void> {
+  /** Opens a listing, with the lines of some of its instructions selected. */
+  async open(id: number, name: string, level: Level, instructions: readonly number[] = []): Promise<void> {
     const answer = await this.sessions.request<ProgramText>('dvm/program', { id, level });
     const file = `/${name.replace(/[^\w.<>-]+/g, '_')} #${id} (${level})`;
     const uri = vscode.Uri.from({ scheme: SCHEME, path: file, query: JSON.stringify({ id, name, level }) });
     this.texts.set(uri.toString(), answer);
     this.changed.fire(uri);
     const document = await vscode.workspace.openTextDocument(uri);
-    await vscode.window.showTextDocument(await vscode.languages.setTextDocumentLanguage(document, 'dvm-listing'), {
+    const editor = await vscode.window.showTextDocument(await vscode.languages.setTextDocumentLanguage(document, 'dvm-asm'), {
       preview: true,
     });
+    const lines = (answer.lineMap ?? []).filter((e) => instructions.includes(e.instruction ?? -1)).map((e) => e.line - 1);
+    if (!lines.length) return;
+    editor.selections = lines.map((line) => new vscode.Selection(line, 0, line, document.lineAt(line).text.length));
+    editor.revealRange(new vscode.Range(lines[0]!, 0, lines.at(-1)!, 0), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+  }
+
+  /** Which line of a listing belongs to which instruction and source line. */
+  mapOf(uri: vscode.Uri): NonNullable<ProgramText['lineMap']> {
+    return this.texts.get(uri.toString())?.lineMap ?? [];
   }
 
   provideTextDocumentContent(uri: vscode.Uri): string {
@@ -73,8 +83,7 @@ export class Programs
   }
 
   provideDefinition(document: vscode.TextDocument, position: vscode.Position): vscode.Location | undefined {
-    const map = this.texts.get(document.uri.toString())?.lineMap ?? [];
-    const entry = map.find((e) => e.line === position.line + 1);
+    const entry = this.mapOf(document.uri).find((e) => e.line === position.line + 1);
     if (!entry?.file || !entry.sourceLine) return undefined;
     return new vscode.Location(vscode.Uri.file(entry.file), new vscode.Position(entry.sourceLine - 1, 0));
   }

@@ -1,0 +1,370 @@
+// The Programs view: captured functions, their programs, areas and instructions. What is not opened is not asked for; hidden, nothing is.
+import * as l10n from '@vscode/l10n';
+import * as vscode from 'vscode';
+import { log, messageOf } from '../log';
+import type { Advice, AreaInfo, InstructionInfo, ProgramInfo, ProgramsAnswer } from '../protocol';
+import type { Sessions } from '../sessions';
+import * as model from './model';
+
+export const VIEW = 'dvm.programsView';
+
+interface InProgram {
+  id: string;
+  program: number;
+  name: string;
+}
+export type Node =
+  | { kind: 'function'; id: string; name: string }
+  | { kind: 'fact'; id: string; fact: model.Fact }
+  | ({ kind: 'program' } & InProgram)
+  | ({ kind: 'area'; area: AreaInfo } & InProgram)
+  | ({ kind: 'range'; area: number; from: number; to: number } & InProgram)
+  | ({ kind: 'rest'; count: number } & InProgram)
+  | ({ kind: 'instruction'; instruction: InstructionInfo } & InProgram);
+export type InstructionNode = Extract<Node, { kind: 'instruction' }>;
+
+const LEAST_MS = 500;
+const MOST_MS = 3000;
+const SHARE = 10; // between two refreshes at least so many times what the last one took, up to MOST_MS
+
+export class ProgramTree implements vscode.TreeDataProvider<Node>, vscode.Disposable {
+  private programs = new Map<number, ProgramInfo>();
+  private functions = new Map<string, ProgramInfo[]>();
+  private advice: Record<string, Advice> = {};
+  /** By node id: VS Code tells rows apart by object. */
+  private nodes = new Map<string, Node>();
+  private readonly parents = new Map<string, Node>();
+  /** Instructions asked for, by node id; as long as the program's shapes stay. */
+  private readonly rows = new Map<string, { shapes: string; rows: Promise<InstructionInfo[]> }>();
+  private view: vscode.TreeView<Node> | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private asked = -Infinity;
+  private asking = false;
+  private again = false;
+  /** A request to a session that ends is never answered: what belongs to an earlier one does not count. */
+  private generation = 0;
+  private pause = LEAST_MS;
+  private shown = '';
+  /** Requests sent for the list, for tests: a hidden view sends none. */
+  refreshes = 0;
+  private readonly changed = new vscode.EventEmitter<Node[] | undefined>();
+  readonly onDidChangeTreeData = this.changed.event;
+  private readonly disposables: vscode.Disposable[];
+
+  constructor(private readonly sessions: Sessions) {
+    this.disposables = [
+      this.changed,
+      sessions.onReady(() => this.soon()),
+      sessions.onRunState((session) => {
+        if (!sessions.isStopped(session)) return;
+        this.rows.clear(); // shapes and numbers are those of the launch it stands in
+        this.soon();
+      }),
+      sessions.onEvent((e) => {
+        if (e.name === 'dvm/step' || e.name === 'dvm/program' || e.name === 'dvm/reload') this.soon();
+      }),
+      sessions.onEnded(() => {
+        if (!sessions.all().length) this.reset();
+      }),
+      vscode.debug.onDidChangeActiveDebugSession((session) => {
+        if (session?.type === 'dvm') {
+          this.reset();
+          this.soon();
+        }
+      }),
+    ];
+  }
+
+  /** The view shows this tree; from now on its visibility decides whether anything is asked for. */
+  attach(view: vscode.TreeView<Node>): void {
+    this.view = view;
+    this.disposables.push(view.onDidChangeVisibility(() => this.soon()));
+  }
+
+  private reset(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.generation++;
+    this.asking = this.again = false;
+    [this.asked, this.pause] = [-Infinity, LEAST_MS];
+    this.shown = '';
+    [this.programs, this.functions, this.nodes] = [new Map(), new Map(), new Map()];
+    this.advice = {};
+    this.rows.clear();
+    this.parents.clear();
+    this.changed.fire(undefined);
+  }
+
+  /** A refresh when its time has come, if the view can be seen. */
+  soon(): void {
+    if (!this.visible || this.timer) return;
+    if (this.asking) {
+      this.again = true;
+      return;
+    }
+    const wait = Math.max(0, this.asked + this.pause - performance.now());
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      if (this.visible) void this.refresh();
+    }, wait);
+  }
+
+  get visible(): boolean {
+    return this.view?.visible ?? false;
+  }
+
+  /** Asks for the list now; a change of what there is redraws the tree, other figures their rows. */
+  async refresh(): Promise<void> {
+    const session = this.sessions.current();
+    if (this.asking || !session || !this.sessions.isReady(session)) return;
+    const mine = this.generation;
+    this.asking = true;
+    this.asked = performance.now();
+    this.refreshes++;
+    try {
+      const answer = await this.sessions.request<ProgramsAnswer>('dvm/programs', {}, session);
+      if (mine === this.generation) this.take(answer);
+    } catch (error) {
+      log.debug(`dvm/programs: ${messageOf(error)}`); // no tensor engine in this process yet
+    }
+    if (mine !== this.generation) return;
+    this.pause = Math.min(MOST_MS, Math.max(LEAST_MS, SHARE * (performance.now() - this.asked)));
+    this.asking = false;
+    if (this.again) {
+      this.again = false;
+      this.soon();
+    }
+  }
+
+  private take(answer: ProgramsAnswer): void {
+    const before = this.programs;
+    this.programs = new Map(answer.programs.map((p) => [p.id, p]));
+    this.functions = model.byFunction(answer.programs);
+    this.advice = answer.advice ?? {};
+    const shown = answer.programs.map((p) => p.id).join();
+    if (shown !== this.shown) {
+      this.shown = shown;
+      this.changed.fire(undefined);
+      return;
+    }
+    // Programs that did not run since have nothing new to say.
+    const ran = answer.programs.filter((p) => before.get(p.id)?.launches !== p.launches);
+    const rows = [...new Set(ran.map((p) => p.name))].map((name) => this.nodes.get(`f/${name}`)).filter((n) => n !== undefined);
+    if (rows.length) this.changed.fire(rows);
+  }
+
+  /** One object for each id, so that a row stays the row it was. */
+  private node<T extends Node>(made: T, parent?: Node): T {
+    const known = this.nodes.get(made.id);
+    const node = known ? (Object.assign(known, made) as T) : made;
+    this.nodes.set(made.id, node);
+    if (parent) this.parents.set(made.id, parent);
+    return node;
+  }
+
+  getParent(node: Node): Node | undefined {
+    return this.parents.get(node.id);
+  }
+
+  async getChildren(node?: Node): Promise<Node[]> {
+    if (!node) return [...this.functions.keys()].map((name) => this.node({ kind: 'function', id: `f/${name}`, name }));
+    if (node.kind === 'function') return this.childrenOf(node);
+    if (node.kind === 'program') return this.areasOf(node);
+    if (node.kind === 'area')
+      return [this.whyOf(node), ...(await this.instructionsOf(node, node.area.index, node.area.instructions))];
+    if (node.kind === 'rest') return this.instructionsOf(node, -1, node.count);
+    if (node.kind === 'range') return this.rangeOf(node);
+    return [];
+  }
+
+  private childrenOf(parent: Node & { kind: 'function' }): Node[] {
+    const rows = model.functionRows(this.advice[parent.name]).map((fact, i): Node => {
+      return this.node({ kind: 'fact', id: `${parent.id}/fact${i}`, fact }, parent);
+    });
+    const programs = (this.functions.get(parent.name) ?? []).map((p): Node => {
+      return this.node({ kind: 'program', id: `p/${p.id}`, program: p.id, name: p.name }, parent);
+    });
+    return [...rows, ...programs];
+  }
+
+  private async areasOf(parent: Node & { kind: 'program' }): Promise<Node[]> {
+    const { program, name } = parent;
+    const answer = await this.ask<{ areas: AreaInfo[]; noWork: number }>({ id: program, level: 'areas' });
+    const found = (answer?.areas ?? []).map((area): Node => {
+      return this.node({ kind: 'area', id: `p/${program}/a${area.index}`, program, name, area }, parent);
+    });
+    if (answer?.noWork)
+      found.push(this.node({ kind: 'rest', id: `p/${program}/rest`, program, name, count: answer.noWork }, parent));
+    return found;
+  }
+
+  /** The reason in a row of its own: behind times and counts it would be cut off. */
+  private whyOf(parent: Node & { kind: 'area' }): Node {
+    const { reason } = parent.area;
+    const fact = { icon: 'question', name: l10n.t('ends here because'), value: reason, tooltip: model.areaTooltip(parent.area) };
+    return this.node({ kind: 'fact', id: `${parent.id}/why`, fact }, parent);
+  }
+
+  private async instructionsOf(parent: Node & InProgram, area: number, total: number): Promise<Node[]> {
+    const { program, name, id } = parent;
+    const parts = model.ranges(total);
+    if (parts.length)
+      return parts.map(([from, to]) => this.node({ kind: 'range', id: `${id}/${from}`, program, name, area, from, to }, parent));
+    return this.rowsOf(parent, area, 0, total);
+  }
+
+  private rangeOf(node: Node & { kind: 'range' }): Promise<Node[]> {
+    return this.rowsOf(node, node.area, node.from, node.to - node.from);
+  }
+
+  private async rowsOf(parent: Node & InProgram, area: number, offset: number, total: number): Promise<Node[]> {
+    const { program, name, id } = parent;
+    const shapes = (this.programs.get(program)?.shapes ?? []).join();
+    let known = this.rows.get(id);
+    if (known?.shapes !== shapes) {
+      const args = { id: program, level: 'areas', area, offset, count: total };
+      const rows = this.ask<{ instructions: InstructionInfo[] }>(args).then((answer) => answer?.instructions ?? []);
+      this.rows.set(id, (known = { shapes, rows }));
+    }
+    return (await known.rows).map((instruction) =>
+      this.node({ kind: 'instruction', id: `p/${program}/i${instruction.index}`, program, name, instruction }, parent),
+    );
+  }
+
+  private async ask<T>(args: object): Promise<T | undefined> {
+    try {
+      return await this.sessions.request<T>('dvm/program', args);
+    } catch (error) {
+      log.warn(`dvm/program: ${messageOf(error)}`);
+      return undefined;
+    }
+  }
+
+  /** After a breakpoint was set or taken away: the rows say so. */
+  markStops(stops: readonly { program: number; instruction: number }[]): void {
+    const wanted = new Set(stops.map((s) => `p/${s.program}/i${s.instruction}`));
+    const changed = [...this.nodes.values()].filter(
+      (n): n is InstructionNode => n.kind === 'instruction' && Boolean(n.instruction.breakpoint) !== wanted.has(n.id),
+    );
+    for (const node of changed) node.instruction.breakpoint = wanted.has(node.id);
+    if (changed.length) this.changed.fire(changed);
+  }
+
+  getTreeItem(node: Node): vscode.TreeItem {
+    const item = this.itemOf(node);
+    item.id = node.id;
+    const spoken = [item.label as string, typeof item.description === 'string' ? item.description.replaceAll(' · ', ', ') : ''];
+    item.accessibilityInformation ??= { label: spoken.filter(Boolean).join(', ') };
+    return item;
+  }
+
+  private itemOf(node: Node): vscode.TreeItem {
+    const open = vscode.TreeItemCollapsibleState.Collapsed;
+    switch (node.kind) {
+      case 'function':
+        return this.functionItem(node.name, open);
+      case 'fact':
+        return row(node.fact.name, node.fact.value, node.fact.tooltip, node.fact.icon);
+      case 'program': {
+        const program = this.programs.get(node.program);
+        if (!program) return new vscode.TreeItem(`#${node.program}`, open);
+        const icon = program.backward ? 'arrow-left' : 'arrow-right';
+        const item = row(
+          model.programLabel(program),
+          model.programDescription(program),
+          model.programTooltip(program),
+          icon,
+          open,
+        );
+        return Object.assign(item, { contextValue: 'program' });
+      }
+      case 'area':
+        return Object.assign(
+          row(model.areaLabel(node.area), model.areaDescription(node.area), model.areaTooltip(node.area), 'layers', open),
+          { contextValue: 'area' },
+        );
+      case 'rest':
+        return row(
+          l10n.t('no work'),
+          l10n.t`${node.count} · views, and what is merged into another instruction`,
+          l10n.t('Views are strides, not work; some instructions are merged into the one that reads them.'),
+          'circle-outline',
+          open,
+        );
+      case 'range':
+        return row(
+          `${node.from} … ${node.to - 1}`,
+          '',
+          l10n.t`instructions ${node.from} to ${node.to - 1}`,
+          'list-ordered',
+          open,
+        );
+      case 'instruction':
+        return instructionItem(node);
+    }
+  }
+
+  private functionItem(name: string, state: vscode.TreeItemCollapsibleState): vscode.TreeItem {
+    const advice = this.advice[name];
+    const description = model.functionFacts(this.functions.get(name) ?? [], advice);
+    const item = row(model.shortName(name), description, undefined, 'symbol-function', state);
+    item.tooltip = adviceTooltip(name, advice);
+    item.contextValue = 'function';
+    return item;
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
+    this.disposables.forEach((d) => d.dispose());
+  }
+}
+
+function row(
+  label: string,
+  description: string,
+  tooltip?: string,
+  icon?: string,
+  state = vscode.TreeItemCollapsibleState.None,
+): vscode.TreeItem {
+  const item = new vscode.TreeItem(label, state);
+  item.description = description;
+  if (tooltip) item.tooltip = tooltip;
+  if (icon) item.iconPath = new vscode.ThemeIcon(icon);
+  return item;
+}
+
+function instructionItem(node: InstructionNode): vscode.TreeItem {
+  const { instruction: i } = node;
+  const item = row(model.splitText(i.text).call, model.instructionDescription(i), model.instructionTooltip(i));
+  item.iconPath = i.breakpoint
+    ? new vscode.ThemeIcon('debug-breakpoint', new vscode.ThemeColor('debugIcon.breakpointForeground'))
+    : new vscode.ThemeIcon('symbol-operator');
+  item.contextValue = `instruction${i.breakpoint ? '.stop' : ''}${i.file ? '.place' : ''}`;
+  item.accessibilityInformation = {
+    label: [
+      model.splitText(i.text).call,
+      model.instructionDescription(i).replaceAll(' · ', ', '),
+      i.breakpoint ? l10n.t('stops here') : '',
+    ]
+      .filter(Boolean)
+      .join(', '),
+  };
+  if (i.file) item.command = { command: 'dvm.program.goto', title: l10n.t('Go to Its Line'), arguments: [node, true] };
+  return item;
+}
+
+function adviceTooltip(name: string, advice: Advice | undefined): vscode.MarkdownString {
+  const text = new vscode.MarkdownString().appendMarkdown(`**${escape(name)}**`);
+  if (!advice) return text;
+  text
+    .appendMarkdown(`: ${escape(model.verdictOf(advice))}\n\n`)
+    .appendText(advice.why)
+    .appendMarkdown('\n\n')
+    .appendText(l10n.t`What to do: ${advice.do}`);
+  for (const note of advice.notes) text.appendMarkdown('\n\n').appendText(note);
+  const rows = model.functionRows(advice).slice(1);
+  text.appendMarkdown(`\n\n| | |\n|:--|:--|\n${rows.map((r) => `| ${escape(r.name)} | ${escape(r.value)} |`).join('\n')}\n`);
+  return text;
+}
+
+const escape = (s: string): string => s.replace(/[\\`*_{}[\]()#+\-.!|<>]/g, '\\$&');
