@@ -69,9 +69,11 @@ def _no_grad(change: int) -> None:
 
 def _operands(given: list) -> list:
     # MindSpore dispatches a primitive if one of its tensors was made in Python; those that came from ops before the capture were not.
+    # In a list it sees none at all.
     top = current()
     if top is None:
         return given
+    given = [tuple(x) if x.__class__ is list and any(isinstance(item, Tensor) for item in x) else x for x in given]
     tensors = _tensors_in(given)
     if not tensors or any(tensor.__class__ is not Tensor or tensor._data_ptr() in top.own for tensor in tensors):
         return given

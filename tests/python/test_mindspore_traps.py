@@ -9,7 +9,7 @@ import pytest
 
 ms = pytest.importorskip("mindspore")
 
-from mindspore import Parameter, Tensor, nn, ops  # noqa: E402
+from mindspore import Parameter, Tensor, mint, nn, ops  # noqa: E402
 from mindspore_capture_kit import A  # noqa: E402
 
 import dvm_core as dvm  # noqa: E402
@@ -66,6 +66,15 @@ def test_a_tensor_that_an_op_made_before_the_capture_is_an_operand_like_any_othe
         got = ms.value_and_grad(lambda a: captured(a * 2), 0)(x)
     for ours, own in zip(got, want, strict=True):
         np.testing.assert_allclose(ours.asnumpy(), own.asnumpy(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("join", [ops.cat, ops.concat, ops.stack, ops.hstack, mint.cat, mint.concat])
+def test_tensors_in_a_list_are_operands_as_those_in_a_tuple(join: Callable[..., Any]) -> None:
+    """MindSpore does not dispatch a primitive whose tensors are in a list: it read memory that was not filled yet."""
+    function = lambda t: (join([t * 2, t[:, ::1] + 1]) * t.sum()).sum()  # noqa: E731
+    x = Tensor(np.abs(A))
+    for ours, theirs in zip(ms.value_and_grad(dvm.jit(function))(x), ms.value_and_grad(lambda t: function(t))(x), strict=True):
+        np.testing.assert_allclose(ours.asnumpy(), theirs.asnumpy(), rtol=1e-4)
 
 
 def test_mindspore_tensors_are_not_given_away() -> None:
