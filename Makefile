@@ -14,7 +14,7 @@ NATIVE := CMakeLists.txt $(wildcard dvm_core/native/*)
 MODULES := $(shell find dvm_core adapter -name '*.py' 2>/dev/null | sort)
 TYPESCRIPT := $(shell find extension -name '*.ts' -o -name '*.mjs')
 
-.PHONY: help setup torch native test test-python test-devices test-protocol test-extension test-vscode sanitize demo bench vsix lint format screenshot goldens fuzz clean
+.PHONY: help setup torch native test test-python test-devices test-protocol test-extension test-vscode sanitize demo bench vsix lint format screenshot goldens coverage fuzz clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -114,6 +114,9 @@ screenshot: setup $(STAMPS)/vscode $(VSIX) ## the pictures of README.md, in medi
 
 goldens: setup ## write the stored texts of tests (tile code by device, protocol logs) anew: look at the diff
 	DVM_GOLDEN=update $(PY) -m pytest $(WORKERS) tests/python/test_goldens.py tests/protocol/test_golden.py
+
+coverage: setup torch ## which ops of the frameworks are ours, docs/coverage.md
+	$(PY) scripts/coverage.py
 
 fuzz: setup ## longer random tests
 	HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest --timeout=0 $$(grep -l hypothesis tests/python/test_*.py)

@@ -66,7 +66,11 @@ class Call:
 
         weights = tuple(ops.zeros(*kind) if given is None else given for given, kind in zip(arriving, self.results, strict=True))
         fresh = tuple(compat.from_numpy(tensor.asnumpy()) for tensor in wanted)  # same memory; none is another's twin or part of a tape
-        return list(compat.vjp(again, fresh, weights if len(weights) > 1 else weights[0]))
+        found = list(compat.vjp(again, fresh, weights if len(weights) > 1 else weights[0]))
+        if any(compat.is_complex(gradient) for gradient in found):
+            raise UnsupportedError(f"{self.name}: MindSpore gives a complex gradient for a real operand; gradients do not go "
+                                   f"through complex numbers in a captured function, take this op out of it", op=self.name)
+        return found
 
 
 def run(c: Any, func: Any, name: str, args: tuple, call: tuple) -> Any:
