@@ -32,6 +32,6 @@ def test_200_steps_are_mindspores_with_the_programs_of_the_first(model: str) -> 
     assert not [note["text"] for note in told if note.get("category") == "fallback"]
     theirs = models.stored()[model]
     assert len(theirs) >= 40 and np.abs(np.array(losses[:len(theirs)]) - theirs).max() < 1e-3
-    assert np.mean(losses[-20:]) < np.mean(losses[:20])
+    assert model == "reinforce" or np.mean(losses[-20:]) < np.mean(losses[:20])  # its loss is no measure: it changes with the policy
     assert programs[SEEN] == programs[-1]
     assert max(live[-SEEN:]) <= 1.5 * max(live[:SEEN])

@@ -36,6 +36,6 @@ def test_200_steps_give_torchs_losses_with_the_first_steps_graphs(model: str) ->
         live.append(dvm.stats()["bytes_live"])
     assert dvm.stats()["launches"] >= launches + 2 * models.STEPS
     assert np.abs(np.array(losses) - list(train(setup, models.STEPS, "eager"))).max() < 1e-3
-    assert np.mean(losses[-20:]) < np.mean(losses[:20])
+    assert model == "reinforce" or np.mean(losses[-20:]) < np.mean(losses[:20])  # its loss is no measure: it changes with the policy
     assert made[SEEN] == made[-1]
     assert max(live[-SEEN:]) <= 1.5 * max(live[:SEEN])
