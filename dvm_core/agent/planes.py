@@ -127,9 +127,20 @@ def _strongest(array: np.ndarray, rows: int, columns: int) -> np.ndarray:
     high, low = array, array
     for axis, size in ((0, rows), (1, columns)):
         if size > 1:
-            starts = np.arange(0, array.shape[axis], size)
-            high, low = np.maximum.reduceat(high, starts, axis), np.minimum.reduceat(low, starts, axis)
+            high, low = _by_groups(np.maximum, high, axis, size), _by_groups(np.minimum, low, axis, size)
     return np.where(np.abs(high) >= np.abs(low), high, low)  # NaN is neither: it is in both, and low is given
+
+
+def _by_groups(of_two: np.ufunc, array: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """Each `size` neighbours along the axis made one, the last of them perhaps of fewer."""
+    if size > 16:
+        return of_two.reduceat(array, np.arange(0, array.shape[axis], size), axis)
+    lines = np.moveaxis(array, axis, 0)  # small groups: as many passes over long lines, instead of a call for each group
+    made = lines[::size].copy()
+    for at in range(1, size):
+        part = lines[at::size]
+        of_two(made[:len(part)], part, out=made[:len(part)])
+    return np.moveaxis(made, 0, axis)
 
 
 def _pair(arguments: Arguments, name: str, default: list[int]) -> tuple[int, int]:

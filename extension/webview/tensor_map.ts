@@ -1,4 +1,4 @@
-// The heat map on a canvas, in the theme's colours. ECharts' heat map takes 60 ms for what this draws in one: it is drawn at each frame.
+// The heat map on a canvas, in the theme's colours: one image, where a chart would lay out each of 57,600 cells at each frame.
 import type { Plane } from '../src/protocol';
 import { colour, onTheme } from './look';
 
