@@ -197,7 +197,7 @@ def test_a_watch_follows_a_value_that_is_fused_away(session, program):
 def test_a_page_sees_kept_snapshots_of_a_running_loop_and_a_stop(session, program, tmp_path):
     line = line_of(program, "y = s.log()")
     watched = []
-    session.start(program, args=["100000", "0.005"], at=lambda client: watched.append(
+    session.start(program, args=["100000", "0.005"], dvm={"snapshotTimeoutMs": 60_000}, at=lambda client: watched.append(
         client.request("dvm/watch", expression="h", what="values", keep=8)["watchId"]))
     assert "data" not in session.event("dvm/snapshot")["body"]
     named = {"watchId": watched[0]}

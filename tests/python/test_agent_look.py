@@ -11,6 +11,7 @@ import pytest
 from agent_harness import Refused, adapter  # noqa: F401 - the fixture among them
 
 import dvm_core as dvm
+from dvm_core import _core
 from dvm_core.agent import blocks, kept, look, planes
 from dvm_core.agent.commands import CommandError
 from dvm_core.agent.values import code_named
@@ -176,11 +177,13 @@ def after_snapshot(adapter, watch, number):
 
 def test_a_watch_keeps_snapshots_in_the_program_and_shows_parts_of_them(adapter, function):
     x = random(6, 10)
+    adapter.request("configure", snapshotTimeoutMs=60_000)  # a copy that is late on a busy machine is still one
     watch = adapter.request("watch", expression="h", what="values", keep=3)["watchId"]
     with pytest.raises(Refused, match="no snapshot of it has been taken yet"):
         adapter.request("view", watch=watch)
     for factor in range(1, 6):
         function(x, float(factor))
+        _core.synchronize_copies()
     told = after_snapshot(adapter, watch, 5)
     numbers = [s["snapshot"] for s in told["kept"]]
     assert len(numbers) == 3 and told["snapshot"] == numbers[-1] and told["kept"][0]["device"] == "cpu"
