@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dvm_wire import HEADER, WireError, body_length, decode, encode, new_token, token_matches
+from dvm_wire import BUFFER, HEADER, WireError, body_length, decode, encode, new_token, token_matches
 
 from .errors import PeerGone, RequestError
 from .log import Log
@@ -179,6 +179,8 @@ class AgentServer:
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
+        for listening in self._server.sockets:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)  # connections inherit it
         self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import modules
 from .agent_peer import AgentPeer
-from .channel import BACKLOG_LIMIT, Message
+from .channel import Message
 from .config import environment_for
 from .errors import RequestError
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 STEP_EVENTS_PER_SECOND = 10
+SNAPSHOT_BACKLOG = 1 << 18  # bytes that wait for the client before snapshots are left out: an answer waits behind them
 
 # pydevd writes a reply's header and body in two sends on a Nagle socket and the other side delays its acknowledgement, so each reply
 # takes 44 ms (debugpy issue 2054). A frameless evaluate runs on pydevd's own thread at any time: option 1 of level 6 is TCP_NODELAY.
@@ -188,7 +189,7 @@ class TensorEvents:
         snapshot = self._session.watches.snapshot(body)
         if snapshot is None:
             return
-        if self._session.client.backlog() > BACKLOG_LIMIT:
+        if self._session.client.backlog() > SNAPSHOT_BACKLOG:
             self._left_out += 1
             return
         if self._left_out:

@@ -13,6 +13,10 @@ ENV_ADDRESS = "DVM_AGENT"  # HOST:PORT of the adapter's wire server
 ENV_TOKEN = "DVM_TOKEN"  # hex
 ENV_LAUNCHED = "DVM_LAUNCHED"  # "1": the debugger started this process, which ends with it
 
+# Bytes the kernel holds at each end. An answer waits for all that is before it: with the megabytes that Linux grows buffers to, a flood of
+# snapshots keeps it for seconds.
+BUFFER = 1 << 17
+
 
 def new_token() -> str:
     """128 random bits in hex: any process of this machine can reach a loopback port, only the debuggee knows the token."""
@@ -44,4 +48,5 @@ def connect(environment: Mapping[str, str] = os.environ, timeout: float = 5.0) -
     sock.settimeout(None)
     # Answers are one small frame each: without this the kernel holds them back for an acknowledgement (40 ms).
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
     return sock

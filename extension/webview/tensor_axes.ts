@@ -17,7 +17,7 @@ export function drawAxes(shape: readonly number[], window: Window, change: (wind
   const indices = [...(window.indices ?? shape.map(() => 0))];
   const choices = (['rows', 'columns'] as const).map((what, which) => {
     const select = document.createElement('vscode-single-select') as HTMLElement & { value: string };
-    select.setAttribute('aria-label', `Axis of the ${what}`);
+    select.setAttribute('label', what === 'rows' ? l10n.t('Axis of the rows') : l10n.t('Axis of the columns'));
     select.innerHTML = shape.map((n, i) => `<vscode-option value="${i}">${l10n.t`axis ${i} (${n})`}</vscode-option>`).join('');
     select.value = String(axes[which as 0 | 1]);
     // The element takes its value from its options only once it has drawn them.
