@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +34,7 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self.on_message: Callable[[dict[str, Any]], None] = lambda message: None
         self.on_tick: Callable[[], None] = lambda: None
-        self.on_events: Callable[[], None] = lambda: None
+        self.on_events: Callable[[], float] = lambda: 0.0  # gives the seconds for which it wants to be left alone
         self.on_gone: Callable[[], None] = lambda: None
         self.thread: threading.Thread | None = None
         self.events_fd = -1  # readable when the native core has something to report
@@ -42,6 +43,7 @@ class Connection:
         self._launched = dvm_wire.launched()
         self._token = os.environ.get(dvm_wire.ENV_TOKEN)
         self._fault = ""  # the last one of our own that was told
+        self._rested = 0.0  # when events are to be looked at again
 
     @classmethod
     def open(cls, device: str) -> Connection | None:
@@ -102,8 +104,6 @@ class Connection:
         try:
             with getattr(selectors, "PollSelector", selectors.SelectSelector)() as selector:
                 selector.register(self._sock, selectors.EVENT_READ)
-                if self.events_fd >= 0:
-                    selector.register(self.events_fd, selectors.EVENT_READ)
                 while self._serve(selector):
                     pass
         except (OSError, ValueError, dvm_wire.WireError):
@@ -126,11 +126,16 @@ class Connection:
                 os.environ.pop(name, None)
 
     def _serve(self, selector: selectors.BaseSelector) -> bool:
-        ready = [key.fileobj for key, _ in selector.select(TICK)]
+        rest = self._rested - time.monotonic()
+        if rest > 0 and self.events_fd in selector.get_map():
+            selector.unregister(self.events_fd)
+        elif rest <= 0 <= self.events_fd and self.events_fd not in selector.get_map():
+            selector.register(self.events_fd, selectors.EVENT_READ)
+        ready = [key.fileobj for key, _ in selector.select(min(TICK, rest) if rest > 0 else TICK)]
         if self.closed:
             return False
         if self.events_fd in ready:
-            self._guarded(self.on_events)
+            self._guarded(self._look_at_events)
         if self._sock in ready:
             message = dvm_wire.read_frame(self._sock)
             if message is None:
@@ -138,6 +143,9 @@ class Connection:
             self.on_message(message)
         self._guarded(self.on_tick)
         return True
+
+    def _look_at_events(self) -> None:
+        self._rested = time.monotonic() + self.on_events()
 
     def _guarded(self, work: Callable[[], None]) -> None:
         """A fault of ours is told, once, and the connection goes on: without it a program at a stop could not be let go any more."""

@@ -41,6 +41,7 @@ from .stops import Stops
 _SETTINGS: dict[str, Any] = {"capture": "breakpoint", "sampleEvery": 100, "snapshotMaxBytes": 1 << 20, "snapshotTimeoutMs": 100}
 _CAPTURE = ("breakpoint", "watched", "all")
 _RANGES: dict[str, tuple[int, int]] = {"sampleEvery": (1, 1 << 31), "snapshotMaxBytes": (0, 1 << 40), "snapshotTimeoutMs": (1, 60_000)}
+_EVENTS_A_SECOND = 4000  # half of what the adapter can take: answers do not wait behind the others. What is more, the core leaves out
 _EVENTS_AT_ONCE = 64  # of up to snapshotMaxBytes each: requests are served between them
 
 
@@ -67,6 +68,7 @@ class Session:
         self.sampling = sampling.Sampling(self.new_hook())
         self._events: collections.deque[dict[str, Any]] = collections.deque()
         self._last_tick = 0.0
+        self._left_out, self._told_left_out = 0, 0.0  # snapshots that the core had no room for
         self._last_launches = -1
         self._prepared = False
         self._tracing_known = True
@@ -159,10 +161,11 @@ class Session:
             text = f"a new program could not be prepared for debugging: {type(error).__name__}: {error}"
             self.later("notice", text=text, path="", line=0, category="error")
 
-    def _poll(self) -> None:
-        for event in _core.poll_events(_EVENTS_AT_ONCE):
+    def _poll(self) -> float:
+        events = _core.poll_events(_EVENTS_AT_ONCE)
+        for event in events:
             if event["kind"] == "dropped":
-                self.connection.event("dropped", count=event["count"])
+                self._left_out += event["count"]
                 continue
             told = self.watches.snapshot(event) or self.sampling.snapshot(event)
             if told is not None and "stats" in told:
@@ -170,6 +173,13 @@ class Session:
             if told is not None:
                 self.connection.event("snapshot", **told)
         self._tell_kept()
+        return len(events) / _EVENTS_A_SECOND
+
+    def _tell_left_out(self) -> None:
+        now = time.monotonic()
+        if self._left_out and now - self._told_left_out >= 1.0:
+            self.connection.event("dropped", count=self._left_out)
+            self._left_out, self._told_left_out = 0, now
 
     def _tell_kept(self) -> None:
         for told in self.kept.waiting():
@@ -181,6 +191,7 @@ class Session:
             return
         self._last_tick = now
         self._tell_kept()
+        self._tell_left_out()
         self.flush_events()
         self.book.scan()
         self.stops.look()

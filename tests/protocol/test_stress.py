@@ -59,6 +59,7 @@ def test_breakpoints_toggled_at_random_in_a_running_loop(session):
     print(f"{count} breakpoints, {rounds} times: longest answer {ask.longest[0]:.3f} s ({ask.longest[1]})")
 
 
+@pytest.mark.timeout(900 if LONG else 300)
 def test_watches_by_the_hundred(session):
     count = 1000 if LONG else 60
     session.start(REAL, args=["100000", "0.01"], dvm={"hotReload": "off"})
