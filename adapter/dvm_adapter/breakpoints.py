@@ -59,7 +59,7 @@ class Breakpoint:
             return {**shown, "verified": False, "reason": "pending", "message": _NOT_RUNNING}
         for name in ("line", "endLine", "column", "endColumn"):
             if self.forward and self.python.get(name):  # debugpy says line 0 where it finds the file empty, in the middle of a save
-                shown[name] = self.python[name] - (self.shift or 0 if name in ("line", "endLine") else 0)
+                shown[name] = self.python[name]
         verified = bool((self.forward and self.python.get("verified")) or self.tensor.get("verified") or self.hit)
         messages = [self.tensor.get("message") if self.tensor.get("verified") or not self.forward else None]
         if not verified:
@@ -189,11 +189,17 @@ class Breakpoints:
                 raise RequestError(response.get("message") or "debugpy refused the breakpoints")
             answers = (response.get("body") or {}).get("breakpoints") or []
             for point, given in zip(mine, answers):  # noqa: B905 - debugpy answers one for one
-                point.python = given
+                point.python = self._in_file(point, given)
                 if isinstance(given.get("id"), int):
                     self._from_python[given["id"]] = point.id
 
         return asyncio.ensure_future(answer())
+
+    def _in_file(self, point: Breakpoint, given: Message) -> Message:
+        """debugpy's answer, which is in lines of the text in force, in lines of the file; where that has them not, as was asked for."""
+        lines = {name: self._session.reloads.line_in_file(point.path, given[name]) or point.asked.get("line")
+                 for name in ("line", "endLine") if given.get(name)}
+        return {**given, **lines}
 
     def _ask_agent(self) -> asyncio.Future[None]:
         if not self._session.has_agent:
@@ -268,7 +274,7 @@ class Breakpoints:
         point = self._by_id.get(ours)
         if point is None:
             return {**body, "breakpoint": {**given, "id": ours}}
-        point.python = {**point.python, **given}
+        point.python = {**point.python, **self._in_file(point, given)}
         return {**body, "breakpoint": point.shown()}
 
     def tensor_bound(self, event: Message) -> Message | None:

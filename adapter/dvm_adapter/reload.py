@@ -122,6 +122,11 @@ class Reloads:
         found = lines.to_force(line) if lines is not None else line
         return None if found is None else found - line
 
+    def line_in_file(self, path: str, line: int) -> int | None:
+        """Where the file has a line of the text in force, None if it has not."""
+        lines = self._map(path)
+        return lines.to_disk(line) if lines is not None else line
+
     def place(self, frame: Message) -> None:
         """Moves a frame from the text in force to the file, or shows that text where the file does not have the line."""
         source = frame.get("source") or {}
