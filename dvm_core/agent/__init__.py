@@ -7,16 +7,20 @@ import threading
 from typing import Any
 
 _lock = threading.Lock()
+_making = threading.Lock()  # held while the book is made
 _session: Any = None
 _book: Any = None
 _registered = False
 
 
-def start() -> bool:
+def start(device: str | None = None, before: dict[str, str | None] | None = None) -> bool:
     """Connects as DVM_AGENT and DVM_TOKEN say, unless a session is there already. False if there is no debugger to connect to.
 
+    device: the one to choose, "" for the one in use, None for what DVM_DEVICE says. before: what the environment gets back of other
+    variables once the adapter has gone.
+
     A debugger that cannot be reached is said on stderr and costs nothing more: the program must run without it."""
-    global _session, _book, _registered
+    global _session, _registered
     with _lock:
         if _session is not None:
             if not _session.connection.closed:
@@ -26,8 +30,8 @@ def start() -> bool:
             from .. import devices
             from . import connection, session
 
-            device, unfit = os.environ.get("DVM_DEVICE"), ""
-            if device:
+            unfit = ""
+            if device := os.environ.get("DVM_DEVICE", "") if device is None else device:
                 unfit = _choose(device)
             found = connection.Connection.open(devices.device())
         except Exception as error:
@@ -35,8 +39,8 @@ def start() -> bool:
             return False
         if found is None:
             return False
-        _session = session.Session(found, _book)
-        _book = _session.book
+        found.before = before or {}
+        _session = session.Session(found, _the_book())
         _session.start()
         if unfit:
             _session.notice(unfit, category="error")  # at once: the program may be short
@@ -59,14 +63,21 @@ def _choose(device: str) -> str:
 
 def remember_sources() -> Any:
     """Takes the files of all modules loaded now as the text in force: what a later reload is compared with. Gives the book of them."""
-    global _book
-    if _book is None:
-        from ..hotreload import SourceBook
-        from .places import LIBRARIES
+    book = _the_book()
+    book.scan()
+    return book
 
-        _book = SourceBook(LIBRARIES)
-    _book.scan()
-    return _book
+
+def _the_book() -> Any:
+    """One of a process: the door's thread and a session's may ask for it at the same time."""
+    global _book
+    from ..hotreload import SourceBook
+    from .places import LIBRARIES
+
+    with _making:
+        if _book is None:
+            _book = SourceBook(LIBRARIES)
+        return _book
 
 
 def connected() -> bool:
@@ -81,8 +92,8 @@ def current() -> Any:
 
 def _after_fork() -> None:
     # The thread that served the parent's connection does not exist here, and the socket is the parent's: the child gets its own.
-    global _session, _lock
-    _lock = threading.Lock()
+    global _session, _lock, _making
+    _lock, _making = threading.Lock(), threading.Lock()
     old, _session = _session, None
     if old is not None:
         from .tracing import TRACING
@@ -91,4 +102,4 @@ def _after_fork() -> None:
     if old is not None and not old.connection.closed:
         old.connection.abandon()
         old.end()
-        start()
+        start(before=old.connection.before)

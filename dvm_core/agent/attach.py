@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from .. import agent
@@ -34,15 +35,17 @@ def listens() -> list[Any] | None:
 def attach(host: str, port: int, token: str, environment: dict[str, str], *, subprocesses: bool) -> None:
     """Connects the agent to the adapter, by the variables it would have given a program it starts, and Python's debugger of this process to
     the debugpy that waits at host:port. Raises Refused, errors.Error (no debugpy), OSError."""
-    remember_sources()
+    book = remember_sources()
     debugpy = debug._debugpy()
     _module("debugpy.server.api")  # makes its pydevd known, and the protocol that pydevd speaks
     pydevd = _module("pydevd")
     _wait_until_gone()
     if python_stop.debugger(attached=False) is not None:
         raise Refused("has a debugger already")
+    before = {name: os.environ.get(name) for name in ("DVM_DEVICE",)}
     os.environ.update(environment)
-    agent.start()  # first: a breakpoint may be hit as soon as the other one is there
+    # First: a breakpoint may be hit as soon as the other one is there. A device is chosen only if this debugger named one.
+    agent.start(environment.get("DVM_DEVICE", ""), before)
     _gate_children()
     # From an attachment before: children would be sent to a port that is closed.
     _need(pydevd, "SetupHolder").setup = None
@@ -52,11 +55,11 @@ def attach(host: str, port: int, token: str, environment: dict[str, str], *, sub
             block_until_connected=True, access_token=token, notify_stdin=False,
             dont_trace_start_patterns=(os.path.dirname(os.path.abspath(debugpy.__file__)),),
             dont_trace_end_patterns=("debugpy_launcher.py",))
-    _prepare_with_client()
+    _prepare_with_client(book.get)
     TRACING.settle()
 
 
-def _prepare_with_client() -> None:
+def _prepare_with_client(in_force: Callable[[str], str | None]) -> None:
     """Sees to it that the first stop is like all others."""
     pydevd = python_stop.debugger(attached=False)
     if pydevd is None:
@@ -65,7 +68,7 @@ def _prepare_with_client() -> None:
 
     def then_prepare() -> None:
         done()
-        python_stop.prepare()
+        python_stop.prepare(in_force)
 
     pydevd.on_configuration_done = then_prepare
 

@@ -37,6 +37,7 @@ class Connection:
         self.on_events: Callable[[], float] = lambda: 0.0  # gives the seconds for which it wants to be left alone
         self.on_gone: Callable[[], None] = lambda: None
         self.thread: threading.Thread | None = None
+        self.before: dict[str, str | None] = {}  # more of the environment to be put back once it is gone: the former values
         self.events_fd = -1  # readable when the native core has something to report
         self._sock = sock
         self._closed = threading.Event()
@@ -122,8 +123,11 @@ class Connection:
     def _forget_address(self) -> None:
         """What led here leads nowhere any more, also for children to come."""
         if os.environ.get(dvm_wire.ENV_TOKEN) == self._token:
-            for name in (dvm_wire.ENV_ADDRESS, dvm_wire.ENV_TOKEN):
-                os.environ.pop(name, None)
+            for name, value in {dvm_wire.ENV_ADDRESS: None, dvm_wire.ENV_TOKEN: None, **self.before}.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
 
     def _serve(self, selector: selectors.BaseSelector) -> bool:
         rest = self._rested - time.monotonic()

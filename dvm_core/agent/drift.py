@@ -37,6 +37,10 @@ class Difference:
         return f"; the largest difference is at {list(self.at)}: {here} here, {there} {self.where}"
 
 
+class Incomparable(Refused):
+    """This launch cannot be run again as asked; others may."""
+
+
 class Comparison:
     """Differences by instruction; those that have none to tell are not there."""
 
@@ -50,13 +54,13 @@ class Comparison:
 
 
 def comparison(view: LaunchView, against: str) -> Comparison:
-    """Raises Refused if the launch cannot be run again so."""
+    """Raises Incomparable if the launch cannot be run again so."""
     if against == FLOAT64:
         return Drift(view)
     try:
         return _Fusing(view) if against == FUSED else _Device(view, against)
     except Exception as error:  # the core's, or whatever a device raises that is reached through Python
-        raise Refused(f"the launch cannot be compared: {error}") from None
+        raise Incomparable(f"the launch cannot be compared: {error}") from None
 
 
 class _Runs(Comparison):

@@ -14,7 +14,7 @@ from dvm_wire.filters import COLUMNS, FLOAT64, FUSED, WrongFilter, names_in, rea
 from .. import _core, devices, dtypes
 from . import naming, values
 from .blocks import blocks
-from .drift import Comparison, comparison
+from .drift import Comparison, Incomparable, comparison
 from .evaluate import Refused, evaluate
 from .places import place
 from .weights import Weights
@@ -95,6 +95,7 @@ class Numeric:
         self._weights = Weights()
         self._every = 0  # what the core was told: launches of a program from one measured to the next
         self._seen: dict[int, int] = {}  # program -> its launches measured so far
+        self._told: set[tuple[str, int]] = set()  # filters and programs of which it was told that they cannot be compared
 
     def set(self, conditions: list[Condition]) -> None:
         """None at all costs nothing. Filters `nan` and `inf` without a condition are checked in the core alone."""
@@ -102,13 +103,13 @@ class Numeric:
         self.conditions = [c for c in conditions if c not in plain]
         self._weights = Weights()
         _core.set_check(sum(_BITS[name] for name in {c.name for c in plain}))
-        self._seen = {}
+        self._seen, self._told = {}, set()
         self._every = math.gcd(*(c.every for c in self.conditions))  # 0 of none
         _core.set_measure(self._every)
 
     def look(self, view: LaunchView) -> Hit | None:
         """The first result of a measured launch, in program order, that meets a condition. A condition that fails is told of and left out
-        from then on."""
+        from then on; where only this launch cannot be compared, that is told once for its program, and the condition stays."""
         seen = self._seen.get(view.program.id, 0)
         self._seen[view.program.id] = seen + 1
         conditions = [c for c in self.conditions if seen * self._every % c.every == 0]
@@ -120,6 +121,11 @@ class Numeric:
         for condition in conditions:
             try:
                 found = np.flatnonzero(condition.holds(rows.for_condition(condition)))
+            except Incomparable as error:
+                if (condition.name, view.program.id) not in self._told:
+                    self._told.add((condition.name, view.program.id))
+                    self._tell(f"the filter {condition.name!r} passes over {view.program.name}: `{condition.said}`: {error}")
+                continue
             except Refused as error:
                 self.conditions = [c for c in self.conditions if c is not condition]
                 self._tell(f"the filter {condition.name!r} is off: `{condition.said}`: {error}")
@@ -175,7 +181,7 @@ class _Rows:
         self._compared: dict[str, Comparison] = {}
 
     def for_condition(self, condition: Condition) -> dict[str, np.ndarray]:
-        """The columns, with the error a condition means. Raises Refused."""
+        """The columns, with the error a condition means. Raises Incomparable."""
         against = condition.against
         if not condition.uses("error"):
             return {**self.columns, "error": np.full(len(self.at), np.nan)}

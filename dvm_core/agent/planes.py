@@ -32,7 +32,9 @@ class Window:
         if axes[0] == axes[1] and rank or any(not -1 <= axis < rank for axis in axes):
             axes = (default[0], default[1])  # asked for a tensor of another rank
         asked = need(arguments, "indices", list, [])
-        indices = tuple(min(max(0, int(asked[i]) if i < len(asked) else 0), max(0, extent - 1)) for i, extent in enumerate(shape))
+        if any(type(index) is not int for index in asked):
+            raise CommandError(f'"indices" is {asked!r}; it must be whole numbers')
+        indices = tuple(min(max(0, asked[i] if i < len(asked) else 0), max(0, extent - 1)) for i, extent in enumerate(shape))
         extents = [1 if axis < 0 else shape[axis] for axis in axes]
         rows, columns = (_span(_pair(arguments, name, [0, extent]), extent)
                          for name, extent in zip(("rows", "columns"), extents, strict=True))

@@ -61,18 +61,20 @@ def attached() -> bool:
 
 
 # ---- once per session --------------------------------------------------------------------------------------------------------------
-def prepare(in_force: Callable[[str], str | None] = lambda path: None) -> None:
+def prepare(in_force: Callable[[str], str | None] | None = None) -> None:
     """Makes pydevd answer at once, lose no request, pass over our files, and bind lines by the text that runs. Cheap to repeat; does
     nothing without pydevd.
 
-    in_force: a file's text that the running code was compiled from, None where that is not known."""
+    in_force: gives a file's text that the running code was compiled from, None where that is not known; without it lines are bound by the
+    files on disk, unless an earlier call said otherwise."""
     pydevd = debugger()
     if pydevd is not None:
         _no_delay(pydevd)
         _one_queue_a_thread(pydevd)
         _hold_streams()
         _hide_files(pydevd)
-        _bind_lines(in_force)
+        if in_force is not None:
+            _bind_lines(in_force)
 
 
 def _no_delay(pydevd: Any) -> None:

@@ -69,13 +69,14 @@ class SourceBook:
 
     def scan(self) -> None:
         """Remembers the files of modules imported since the last call. Cheap when there were none."""
-        if len(sys.modules) == self._modules_seen:
+        modules = len(sys.modules)
+        if modules == self._modules_seen:
             return
-        self._modules_seen = len(sys.modules)
         for path in self._user_files():
             key = os.path.realpath(path)
             if key not in self._texts:
                 self.remember(key)
+        self._modules_seen = modules  # last: another thread that asks meanwhile reads them, too, instead of going without
 
     def _user_files(self) -> Iterator[str]:
         for module in list(sys.modules.values()):
@@ -91,8 +92,7 @@ class SourceBook:
         """Takes the text on disk as the text in force, if none is known yet."""
         try:
             key, text = os.path.realpath(path), read(path)
-            self._first.setdefault(key, text)
-            self._texts.setdefault(key, text)
+            self._texts.setdefault(key, self._first.setdefault(key, text))  # of two threads' texts the same one
         except (OSError, SyntaxError, ValueError):
             pass  # gone or unreadable: a reload of it will say so
 

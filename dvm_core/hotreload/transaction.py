@@ -65,6 +65,7 @@ class Transaction:
         self.step = 0
         self.ms = self.held_ms = 0.0
         self.error: BaseException | None = None
+        self._faults: list[str] = []  # met while it was taken back
         self._on_failed: Callable[[], None] = lambda: None
         self.changed = threading.Condition()
         self._before = fingerprint.snapshot(host.programs()) if needs_trial else {}
@@ -120,10 +121,12 @@ class Transaction:
             self._become(IN_FORCE)
 
     def _take_back(self, error: BaseException) -> None:
-        self.plan.patch.revert()
-        _outdated(self.path)
-        self.book.put(self.path, self.texts[0])
         self.error = error
+        for step in (self.plan.patch.revert, lambda: _outdated(self.path), lambda: self.book.put(self.path, self.texts[0])):
+            try:
+                step()
+            except Exception as fault:  # of ours: the rest is taken back all the same, and the reload answered
+                self._faults.append(f"; taking it back met {report.failure(fault, __file__)}")
         self._become(FAILED)
 
     def settle(self, kept: Callable[[], None], failed: Callable[[], None]) -> None:
@@ -174,7 +177,8 @@ class Transaction:
         if self.state == FAILED:
             assert self.error is not None
             again = f"; step {self.step} was made with the old code" if self.step else ""
-            return Report(report.REFUSED, self.path, self.step, [f"{report.failure(self.error, self.path)}: taken back{again}"])
+            told = f"{report.failure(self.error, self.path)}: taken back{again}{''.join(self._faults)}"
+            return Report(report.REFUSED, self.path, self.step, [told])
         answer = Report(report.APPLIED, self.path, self.step, list(self.plan.notes), report.changes_of(self.plan.edits))
         answer.ms, answer.held_ms = self.ms, self.held_ms
         if not self.needs_trial:

@@ -117,6 +117,19 @@ def test_a_running_program_is_entered_stopped_looked_at_and_left(adapter, run):
     assert program.process.poll() is None
 
 
+def test_a_device_that_one_session_names_is_not_left_for_the_next(adapter, run):
+    program = run(100000, 0.01)
+    program.line()
+    for device, left in (("npu-sim:910b", "'npu-sim:910b'"), (None, "None")):
+        session = attach(adapter(), program.pid, STOP, **({"dvm": {"device": device}} if device else {}))
+        stopped(session)
+        frame = next(f["id"] for f in session.stack(1) if f["name"] == "forward")
+        asked = session.request("evaluate", expression="__import__('os').environ.get('DVM_DEVICE')", context="watch", frameId=frame)
+        assert asked["result"] == left
+        session.close(terminate=False)
+        program.goes_on_untraced()
+
+
 def test_losses_stay_the_same_to_the_last_bit_through_twenty_sessions_on_end(adapter, run):
     program = run(1000000, 0.02, "threads")
     program.line()

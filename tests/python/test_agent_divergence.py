@@ -12,7 +12,8 @@ from random_programs import random_program
 
 import dvm_core as dvm
 from dvm_core import _core
-from dvm_core.agent.drift import difference
+from dvm_core.agent import numeric
+from dvm_core.agent.drift import Incomparable, difference
 
 F32 = 1
 FAITHFUL = "npu-sim:910b:faithful"
@@ -135,7 +136,7 @@ def test_a_comparison_that_fails_is_told_and_the_program_goes_on(adapter):
     adapter.request("filters", conditions={"diverged": "against wet:0", "range": "op == 'EXP'"})
     stop = stopped(adapter, Running(model, X))
     assert stop["reason"] == "range"
-    assert "the filter 'diverged' is off" in adapter.event("notice")["text"]
+    assert "the filter 'diverged' passes over forward" in adapter.event("notice")["text"]
     adapter.request("filters", conditions={})
 
 
@@ -197,3 +198,21 @@ def test_results_of_any_layout_are_compared(here):
     there[(0,) * here.ndim] += 1
     found = difference(here, there, 0, "there")
     assert (found.at, found.there - found.here) == ((0,) * here.ndim, 1)
+
+
+def test_launches_that_cannot_be_compared_are_told_of_once_and_the_filter_stays(adapter, monkeypatch):
+    def gone(view, against):
+        raise Incomparable("input 0 is gone")
+
+    set_to = {"diverged": "error >= 0"}
+    adapter.request("filters", conditions=set_to)
+    with monkeypatch.context() as broken:
+        broken.setattr(numeric, "comparison", gone)
+        Running(model, X).join()
+        told = adapter.event("notice", where=lambda n: "input 0 is gone" in n["text"])["text"]
+        assert "`error >= 0`" in told and "passes over" in told
+        count = len(adapter.events)
+        Running(model, X).join()
+        assert not [e for e in adapter.events[count:] if e["ev"] == "notice"]
+    assert stopped(adapter, Running(model, X))["reason"] == "diverged"
+    adapter.request("filters", conditions={})

@@ -1,10 +1,11 @@
 """Stops where several threads stand, and a debugger that goes away, fails or is not there."""
 # ruff: noqa: F811 - fixtures are named as what they are imported as
+import os
 import threading
 
 import numpy as np
 import pytest
-from agent_harness import Running, adapter  # noqa: F401 - the fixture among them
+from agent_harness import Adapter, Running, adapter  # noqa: F401 - the fixture among them
 from agent_stop_kit import LINE_H, LINE_S, Capture, X, breakpoint_on, model, same, source  # noqa: F401 - the fixtures among them
 
 from dvm_core import agent
@@ -131,3 +132,34 @@ def test_a_debugger_that_cannot_be_reached_is_said(monkeypatch, capsys):
     monkeypatch.setenv("DVM_AGENT", "127.0.0.1:1")
     assert not agent.start()
     assert "dvm: no debugger: " in capsys.readouterr().err
+
+
+def test_variables_of_a_debugger_that_has_gone_are_as_before_and_a_device_is_chosen_only_when_named(monkeypatch):
+    chosen = []
+    monkeypatch.setattr(agent, "_choose", lambda device: chosen.append(device) or "")
+    for device, before in (("npu-sim:910b", None), ("", None), ("", "cpu")):
+        made = Adapter()
+        monkeypatch.setenv("DVM_DEVICE", device or "npu-sim:910b")  # as from an attachment before
+        assert agent.start(device, {"DVM_DEVICE": before})
+        made.accept()
+        agent._session.connection.close()
+        agent._session.connection.thread.join(10)
+        made.close()
+        assert os.environ.get("DVM_DEVICE") == before and "DVM_TOKEN" not in os.environ
+    assert chosen == ["npu-sim:910b"]
+
+
+def test_threads_that_ask_at_once_get_one_book(monkeypatch):
+    monkeypatch.setattr(agent, "_book", None)
+    found, begin = [], threading.Barrier(8)
+
+    def ask():
+        begin.wait()
+        found.append(agent.remember_sources())
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8 and len({id(book) for book in found}) == 1

@@ -91,7 +91,8 @@ def test_texts_are_exact_and_bounded():
     assert planes.texts(window, np.full((2, 2), 2 ** 62 + 1), code_named("int64"))[0] == str(2 ** 62 + 1)
 
 
-@pytest.mark.parametrize("name, asked", [("rows", [1]), ("most", [0, 4]), ("most", [4096, 4096]), ("axes", ["a", 1])])
+@pytest.mark.parametrize("name, asked", [("rows", [1]), ("most", [0, 4]), ("most", [4096, 4096]), ("axes", ["a", 1]), ("indices", [None]),
+                                         ("indices", ["x"]), ("indices", [1.5]), ("indices", [0, True])])
 def test_a_window_that_cannot_be_meant_is_refused(name, asked):
     with pytest.raises(CommandError, match=f'"{name}" is'):
         plane(random(4, 4), **{name: asked})

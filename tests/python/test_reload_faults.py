@@ -3,11 +3,11 @@
 import pytest
 from reload_kit import program  # noqa: F401 - the fixture among them
 
-from dvm_core.hotreload import apply, fingerprint, plan, reloader
+from dvm_core.hotreload import apply, fingerprint, plan, reloader, transaction
 
 TWO = "RATE = 1\n\n\ndef scale(x):\n    return x * 2 * RATE\n"
 STAGES = [(reloader, "Live"), (reloader, "parse"), (reloader, "classify"), (plan, "_codes"), (plan.names, "plan"),
-          (fingerprint, "snapshot"), (apply.Patch, "apply"), (fingerprint, "launches")]
+          (fingerprint, "snapshot"), (apply.Patch, "apply"), (fingerprint, "launches"), (transaction, "_outdated")]
 
 
 def broken(*args, **kwargs):
