@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 PAYS, NOT, UNKNOWN = "pays", "does not pay", "not enough data"
+COMPARE = "compare with the framework's own ops: dvm run --advise"
 
 OWN = ("record", "fuse", "tile", "encode", "bind", "dispatch")  # phases the kernels would not need
 COMPILE = ("fuse", "tile", "encode")
@@ -119,10 +120,10 @@ RULES = (
          "keep it captured"),
     Rule("fixed", lambda f: f.changing < 0.1, UNKNOWN,
          "shapes stay the same and own work is {f.own:.0%} of the time: a compiler for fixed shapes may do as well",
-         "compare with the framework's own ops: dvm run --advise"),
+         COMPARE),
     Rule("else", lambda f: True, UNKNOWN,
          "nothing speaks clearly for or against it",
-         "compare with the framework's own ops: dvm run --advise"),
+         COMPARE),
 )
 
 
@@ -220,8 +221,11 @@ def of(stats: Mapping[str, Any]) -> dict[str, Advice]:
             for name, counted in stats["functions"].items() if counted["launches"] and name in seen}
 
 
-def text(advice: Mapping[str, Advice]) -> str:
-    """A table: a line per function, what takes most time first, and below each why, what to do and what else is known."""
+def text(advice: Mapping[str, Advice], compared: bool = False) -> str:
+    """A table: a line per function, what takes most time first, and below each why, what to do and what else is known.
+
+    compared: it is of a `dvm run --advise`, which is not advised again.
+    """
     found = sorted(advice.items(), key=lambda item: -(item[1].facts.own_us + item[1].facts.kernels_us))
     width = max([len("function"), *(len(name) for name, _ in found)])
     verdicts = max(len(verdict) for verdict in (PAYS, NOT, UNKNOWN))
@@ -233,6 +237,6 @@ def text(advice: Mapping[str, Advice]) -> str:
         theirs = f"{'~' if f.how == 'estimated' else ''}{f.framework_us:.1f} µs" if f.framework_us is not None else "-"
         lines.append(f"{name:<{width}} {a.verdict:<{verdicts}} {f.launches:>9} {f.shapes:>7} {f.changing:>9.0%} {f.own:>6.0%} "
                      f"{ours:>10} {theirs:>11}")
-        lines += [f"    {line}" for line in (a.why, f"→ {a.do}", *a.notes)]
+        lines += [f"    {line}" for line in (a.why, *[f"→ {a.do}"] * (not compared or a.do != COMPARE), *a.notes)]
     return "\n".join(lines)
 

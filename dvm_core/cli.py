@@ -141,16 +141,16 @@ def _run(arguments: argparse.Namespace) -> int:
             told = stats()
             print(timetable.text(told), timetable.selector(told), sep="\n\n", file=sys.stderr)
         if arguments.stats or arguments.advise:
-            _print_advice(arguments.stats)
+            _print_advice(arguments.stats, arguments.advise)
     return 0
 
 
-def _print_advice(below: bool) -> None:
+def _print_advice(below: bool, compared: bool) -> None:
     from . import _core, advice
 
     found = advice.of(_core.stats())
     if found:
-        print("\n" * below + advice.text(found), file=sys.stderr)
+        print("\n" * below + advice.text(found, compared), file=sys.stderr)
     elif not below:
         print("no captured function was launched, so there is nothing to advise on (kernels are not judged)", file=sys.stderr)
 

@@ -96,8 +96,14 @@ def watch_line(watch: Message) -> str:
 def program_line(told: Message) -> str:
     place = f"  {os.path.basename(told['file'])}:{told.get('line')}" if told.get("file") else ""
     backward = " (backward)" if told.get("backward") else ""
-    return (f"{told['id']:>4}  {told['name']}{backward}  {told.get('instructions')} instructions in {told.get('areas')} areas, "
-            f"{told.get('launches')} launches{place}")
+    what = f"{counted(told, 'instructions')} in {counted(told, 'areas')}, {counted(told, 'launches')}"
+    return f"{told['id']:>4}  {told['name']}{backward}  {what}{place}"
+
+
+def counted(told: Message, name: str) -> str:
+    """`1 area`, `3 areas`: an entry of the answer with its name."""
+    singular = name.removesuffix("es") if name == "launches" else name.removesuffix("s")
+    return f"{told.get(name)} {singular if told.get(name) == 1 else name}"
 
 
 def memory_lines(told: Message) -> list[str]:

@@ -13,7 +13,8 @@ import dvm_wire
 
 from .. import _core, agent
 from ..frontends import capture, reloadable
-from ..hotreload import Host, Reloader, Report, SourceBook
+from ..hotreload import REFUSED, Host, Reloader, Report, SourceBook
+from ..hotreload.report import FOREIGN
 from ..hotreload.sources import read
 from . import attach
 from .connection import hidden, hidden_thread
@@ -95,7 +96,10 @@ def _reload(message: Answer) -> Answer:
         raise Refused("reload needs a path, or none for all that was saved")
     session = agent.current()
     reloader = session.reloader if session is not None else _own_reloader()
-    return {"reports": [_reloaded(reloader, file) for file in ([path] if path else _saved(agent.remember_sources()))]}
+    if path is None:
+        return {"reports": [_reloaded(reloader, file) for file in _saved(agent.remember_sources())]}
+    report = _reloaded(reloader, path)
+    return {"reports": [{**report, "outcome": REFUSED} if FOREIGN in report["reasons"] else report]}
 
 
 def _saved(book: SourceBook) -> list[str]:

@@ -39,6 +39,7 @@ def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., 
     _hook_no_grad(no_grad)
     _hook_primitives(operands)
     _hook_gradients()
+    _hook_types()
 
 
 def _hook_reader(name: str, before_read: Callable[[Tensor], None]) -> None:
@@ -198,3 +199,17 @@ def _hook_gradients() -> None:
 
     for owner, name, original, records in _optional("_pynative_func_grad_forward (cleaning up after a failed gradient)", get) or ():
         setattr(owner, name, leaves_no_gradient(original, records))
+
+
+def _hook_types() -> None:
+    # What picks a function by its arguments' types (an optimizer's update, say) asks for them through a name that MindSpore itself calls
+    # deprecated, with a warning for each. Run as Python, as a capture runs it, that is many a step; `ms.pytype_to_dtype` goes on warning.
+    def get() -> Any:
+        from mindspore.common import dtype
+
+        return dtype, dtype._pytype_to_dtype, dtype.pytype_to_dtype
+
+    found = _optional("_pytype_to_dtype (choice of a function by types)", get)
+    if found is not None:
+        module, quiet, _ = found
+        module.pytype_to_dtype = quiet

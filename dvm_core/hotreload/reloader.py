@@ -120,6 +120,8 @@ class Reloader:
 
         path = job.path
         live = Live(path)
+        if not live.modules:  # before it is read: what a foreign file holds is nobody's business
+            return Report(report.UNCHANGED, path, reasons=[report.FOREIGN])
         try:
             text = read(path) if job.text is None else tidy(job.text)
             near, compiled_as = self._sources.get(path), _compiled_as(live, path)
@@ -128,8 +130,6 @@ class Reloader:
             return refused(report.syntax_error(error, path))
         except (OSError, ValueError) as error:
             return refused(f"{path} cannot be read: {error}")
-        if not live.modules:
-            return Report(report.UNCHANGED, path, reasons=["no module of the running program was made from this file"])
         known = self.book.get(path)
         if known is None:
             return refused("the text the running program was made from is not known; the next start has it")

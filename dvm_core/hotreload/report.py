@@ -10,6 +10,7 @@ from .edits import APPLY, Edit
 
 _REVERSED = {"inserted": "deleted", "deleted": "inserted"}
 APPLIED, UNCHANGED, REFUSED = "applied", "unchanged", "refused"
+FOREIGN = "no module of the program was made from this file"
 
 
 @dataclass

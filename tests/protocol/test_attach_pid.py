@@ -255,6 +255,10 @@ def test_a_running_program_takes_a_saved_file_without_a_debugger(run, tmp_path):
         file.write(text.replace("h + 1.5", "h + ("))
     code, said = dvm("reload", program.pid)
     assert code == 1 and "loop.py refused" in said, said
+    foreign = tmp_path / "secrets"
+    foreign.write_text("root:x:0")
+    code, said = dvm("reload", program.pid, str(foreign))
+    assert code == 1 and said.strip() == "secrets refused: no module of the program was made from this file"
     code, said = dvm("reload", os.getpid())
     assert code == 1 and f"process {os.getpid()} has no door" in said
 

@@ -139,6 +139,13 @@ def test_names_without_end_share_an_entry(monkeypatch):
     assert len(observed.functions()) == 1025 and observed.of("f2999") is observed.of("(other functions)")
 
 
+def test_a_run_that_compares_is_not_advised_to():
+    for rule in ("fixed", "else"):
+        found = {"step": advise(CASES[rule][0])}
+        assert f"→ {advice.COMPARE}" in advice.text(found) and "→" not in advice.text(found, compared=True)
+    assert "→ keep it captured" in advice.text({"step": advise(BUSY)}, compared=True)
+
+
 def run(script: Path, *options: str) -> tuple[str, str]:
     done = subprocess.run([sys.executable, "-m", "dvm_core", "run", *options, str(script)], text=True, capture_output=True, check=True)
     return done.stdout, done.stderr

@@ -118,3 +118,14 @@ def test_hooks_do_nothing_outside_a_capture() -> None:
     assert mindspore_hooks.current() is None
     x = Tensor(A)
     assert str(x[1]) == str(Tensor(A[1])) and float(x[0, 1]) == 1.0 and nn.ReLU()(x).shape == (2, 3)
+
+
+def test_choice_by_types_says_nothing_of_deprecation(monkeypatch):
+    from mindspore.common import dtype
+
+    told = []
+    monkeypatch.setattr(dtype.logger, "warning", lambda *text: told.append(text))
+    chosen = ops.MultitypeFuncGraph("chosen")
+    chosen.register("Number", "Tensor")(lambda number, tensor: number)
+    assert chosen(2.0, Tensor(A)) == 2.0 and not told
+    assert ms.pytype_to_dtype(float) == ms.float64 and len(told) == 1
