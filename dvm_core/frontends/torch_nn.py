@@ -10,10 +10,16 @@ from .torch_ops import TABLE as TABLE
 from .torch_ops import Parts, Value, floats, lowers, need
 
 _FLOAT_CODES = (F32, F64)
+_NOWHERE = -(2.0**31)  # an index that is out of range in every table
 
 
 def _integers(e: Emitter, value: Any) -> None:
     need(isinstance(value, Value) and e.dtype(value) in (I32, I64))
+
+
+def _from_the_front(e: Emitter, index: int) -> int:
+    """The index with negative numbers out of range, which instructions would count from the end."""
+    return e.select(e.less(index, 0.0), e.full(_NOWHERE, e.shape(index), e.dtype(index)), index)
 
 
 # ---- activations -----------------------------------------------------------------------------------------------------------------------
@@ -97,10 +103,10 @@ def _last(e: Emitter, a: Value, shape: Sequence[int]) -> tuple[int, ...]:
 
 @lowers("embedding.default")
 def embedding(e: Emitter, weight: Value, index: Value, padding: int = -1, scaled: bool = False, sparse: bool = False) -> int:
-    """The rows of weight that index names."""
+    """The rows of weight that index names; an index below zero is out of range."""
     floats(e, weight)
     _integers(e, index)
-    return e.gather(weight, index, 0)
+    return e.gather(weight, _from_the_front(e, index), 0)
 
 
 @lowers("embedding_dense_backward.default")
@@ -114,14 +120,16 @@ def embedding_backward(e: Emitter, g: Value, index: Value, rows: int, padding: i
 
 @lowers("nll_loss_forward.default")
 def nll_loss(e: Emitter, a: Value, target: Value, weight: Value | None, reduction: int, ignored: int) -> Parts:
-    """Minus a at the target's class: of each row, their mean over the rows that are not ignored, or their sum; and the count of those."""
+    """Minus a at the target's class: of each row, their mean over the rows that are not ignored, or their sum; and the count of those.
+    A class below zero is out of range, unless its row is ignored."""
     floats(e, a)
     _integers(e, target)
     need(weight is None and len(e.shape(a)) == 2 and len(e.shape(target)) == 1)
     rows = e.shape(target)[0]
     counts = e.not_equal(target, float(ignored))
     nothing = e.full(0.0, (rows,), e.dtype(a))
-    column = e.reshape(e.select(counts, target, e.full(0.0, (rows,), e.dtype(target))), (rows, 1))
+    classes = e.select(counts, _from_the_front(e, target), e.full(0.0, (rows,), e.dtype(target)))
+    column = e.reshape(classes, (rows, 1))
     losses = e.select(counts, e.neg(e.reshape(e.gather_elements(a, column, 1), (rows,))), nothing)
     count = e.sum(e.cast(counts, e.dtype(a)), (0,))
     if reduction == 0:
@@ -138,12 +146,12 @@ def nll_loss_backward(e: Emitter, g: Value, a: Value, target: Value, weight: Val
     _integers(e, target)
     need(weight is None and len(e.shape(a)) == 2 and len(e.shape(target)) == 1)
     rows, classes = e.shape(a)
-    share = e.div(g, count) if reduction == 1 else g
+    share = e.neg(e.div(g, count) if reduction == 1 else g)
     if reduction == 0:
         share = e.reshape(share, (rows, 1))
-    counts = e.reshape(e.not_equal(target, float(ignored)), (rows, 1))
-    there = e.select(e.broadcast(counts, (rows, classes)), e.one_hot(target, classes, e.dtype(a)), e.full(0.0, (rows, classes), e.dtype(a)))
-    return e.mul(e.neg(there), share)
+    column = e.reshape(target, (rows, 1))
+    there = e.logical_and(e.equal(e.iota((rows, classes), 1, e.dtype(target)), column), e.not_equal(column, float(ignored)))
+    return e.select(there, e.broadcast(share, (rows, classes)), e.full(0.0, (rows, classes), e.dtype(a)))
 
 
 # ---- other dtypes ----------------------------------------------------------------------------------------------------------------------
@@ -163,10 +171,12 @@ def full_like(e: Emitter, a: Value, value: float) -> int:
 
 
 @lowers("_to_copy.default")
-def to_copy(e: Emitter, a: Value, dtype: int) -> int:
-    """a in another dtype."""
-    need(isinstance(a, Value) and {e.dtype(a), dtype} <= {*_FLOAT_CODES, BOOL, I32, I64})
-    return e.copy(a) if e.dtype(a) == dtype else e.cast(a, dtype)
+def to_copy(e: Emitter, a: Value, dtype: int | None = None) -> int:
+    """a in another dtype; a copy in the same one, or if none is named."""
+    need(isinstance(a, Value))
+    code = e.dtype(a) if dtype is None else dtype
+    need({e.dtype(a), code} <= {*_FLOAT_CODES, BOOL, I32, I64})
+    return e.copy(a) if e.dtype(a) == code else e.cast(a, code)
 
 
 @lowers("clone.default")

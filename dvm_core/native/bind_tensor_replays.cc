@@ -59,8 +59,9 @@ class TensorPlans {
   explicit TensorPlans(size_t most) : most_(most) {}
 
   nb::object find(nb::list arguments) {
-    if (plans_.empty() || stopping() || !key_of(arguments, key_)) return nb::none();
-    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan.first == key_; });
+    std::vector<int64_t> wanted;  // of this call: another thread may look for its plan while a tensor is asked
+    if (plans_.empty() || stopping() || !key_of(arguments, wanted)) return nb::none();
+    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan.first == wanted; });
     if (found == plans_.end()) return nb::none();
     std::rotate(plans_.begin(), found, found + 1);
     return plans_.front().second;
@@ -87,7 +88,6 @@ class TensorPlans {
  private:
   const size_t most_;
   std::vector<std::pair<std::vector<int64_t>, nb::object>> plans_;  // used last first
-  std::vector<int64_t> key_;
 };
 
 bool same_places(const Value& v, const Dims& shape, const Dims& strides) {

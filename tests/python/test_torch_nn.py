@@ -7,6 +7,7 @@ if not torch.__version__.startswith("2.13."):
     pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
 
 from dvm_core.frontends import observed  # noqa: E402
+from dvm_core.frontends import torch as front  # noqa: E402
 
 F = torch.nn.functional
 
@@ -83,3 +84,44 @@ def test_numbers_that_are_none_and_classes_out_of_range():
     assert torch.compile(F.cross_entropy, backend="dvm")(x, torch.full((3,), -100)).isnan()  # a mean of no rows
     with pytest.raises(Exception, match="(?i)out of|range|index"):
         torch.compile(F.embedding, backend="dvm")(torch.tensor([5]), x)
+
+
+def compiled(work, *arguments):
+    return torch.compile(work, backend="dvm", dynamic=False)(*arguments)
+
+
+@pytest.mark.parametrize(("targets", "factor"), [([-100, -100, -100], 1.0), ([1, -100, 2], float("inf"))])
+def test_rows_that_are_ignored_and_other_classes_have_a_gradient_of_zero(targets, factor):
+    target, a = torch.tensor(targets), torch.randn(3, 4)
+    mine, theirs = a.clone().requires_grad_(), a.clone().requires_grad_()
+    (compiled(F.nll_loss, mine, target) * factor).backward()
+    (F.nll_loss(theirs, target) * factor).backward()
+    assert torch.equal(mine.grad, theirs.grad)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_negative_rows_of_a_table_are_out_of_range(dtype):
+    with pytest.raises(Exception, match="out of range"):
+        compiled(F.embedding, torch.tensor([1, -1], dtype=dtype), torch.randn(3, 4))
+
+
+def test_negative_classes_are_out_of_range_unless_ignored():
+    a = torch.randn(3, 4)
+    with pytest.raises(Exception, match="out of range"):
+        compiled(F.nll_loss, a, torch.tensor([0, -1, 2]))
+    for ignored in (-100, -1, 2):
+        target = torch.tensor([0, ignored, 2])
+        mine, theirs = a.clone().requires_grad_(), a.clone().requires_grad_()
+        loss = torch.compile(F.nll_loss, backend="dvm")
+        ours, exact = (f(v, target, ignore_index=ignored) for f, v in ((loss, mine), (F.nll_loss, theirs)))
+        ours.backward()
+        exact.backward()
+        assert torch.allclose(ours, exact) and torch.allclose(mine.grad, theirs.grad)
+
+
+def test_a_copy_that_names_no_dtype_is_ours():
+    count = observed.of("torch forward").fallbacks["aten._to_copy.default"]
+    a = torch.randn(3, 4)
+    graph = torch.fx.experimental.proxy_tensor.make_fx(lambda a: [torch.ops.aten._to_copy.default(a) * 2])(a)
+    (result,) = front.Executable(graph, [], False)([a])
+    assert torch.equal(result, a * 2) and observed.of("torch forward").fallbacks["aten._to_copy.default"] == count

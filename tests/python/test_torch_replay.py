@@ -3,6 +3,8 @@
 import copy
 import gc
 import random
+import sys
+import threading
 import weakref
 
 import numpy as np
@@ -191,3 +193,41 @@ def test_a_twin_of_other_weights_is_not_mixed_up():
     model.load_state_dict(other.state_dict())
     model.weight.data = model.weight.data.clone()  # other memory
     assert torch.allclose(compiled(x), other(x), atol=1e-6)
+
+
+def test_plans_are_found_by_two_threads_at_once():
+    plans, first, second = _core.TensorPlans(4), torch.ones(3), torch.ones(5, 2)
+    for tensor, plan in ((first, "three"), (second, "five")):
+        plans.add(plans.key([tensor]), plan)
+    asked = []
+
+    class Slow(torch.Tensor):
+        def is_neg(self):  # another thread has its turn while a tensor is asked, as inside PyTorch
+            thread = threading.Thread(target=lambda: asked.append(plans.find([second])))
+            thread.start()
+            thread.join()
+            return False
+
+    assert plans.find([first.as_subclass(Slow)]) == "three" and asked == ["five"]
+
+
+def test_two_threads_call_one_graph_with_two_sizes():
+    call = executable(lambda x: [torch.tanh(x) * x.sum()], torch.ones(3, 4))
+    inputs = [torch.randn(3, 4), torch.randn(301, 4)]
+    expected = [call([x])[0] for x in inputs]
+    wrong = []
+
+    def work(x, result):
+        wrong.extend(1 for _ in range(300) if not torch.equal(call([x])[0], result))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=pair) for pair in zip(inputs, expected, strict=True)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
