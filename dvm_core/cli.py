@@ -15,7 +15,7 @@ from typing import Any
 from . import __version__, devices, scripts
 from .errors import ArgumentError, Error
 
-_RELOAD = 120.0  # seconds for a running program to take files
+_RELOAD = 120.0  # seconds for a running program to answer; it gives itself less for all files
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code: 0 done, 1 something is wrong, 2 the command line itself is."""
@@ -279,11 +279,11 @@ def _reload(arguments: argparse.Namespace) -> int:
             told = knock(arguments.pid, {"cmd": "reload", "path": file and os.path.abspath(file)}, timeout=_RELOAD)
         except Shut as error:
             raise ArgumentError(f"process {arguments.pid} {error}") from None
-        if not told.get("ok"):
-            raise ArgumentError(str(told.get("error")))
-        for report in told["reports"]:
+        for report in told.get("reports", ()):
             print(dvm_wire.outcome(report))
             refused |= report["outcome"] == "refused"
+        if not told.get("ok"):
+            raise ArgumentError(str(told.get("error")))
         if not told["reports"]:
             print("no file of the program was saved since")
     return 1 if refused else 0

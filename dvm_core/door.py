@@ -21,6 +21,7 @@ class _Keeper:
 
     def __init__(self) -> None:
         self.door: Any = None
+        self.visitor: Any = None  # whose request is awaited
         self.busy = _thread.allocate_lock()  # held while the thread imports or reads: a fork in between would leave locks held for ever
         self.busy.acquire()
         # No `threading.Thread`: a program's own list of its threads stays its own.
@@ -45,14 +46,17 @@ class _Keeper:
             except OSError:
                 return  # closed
             else:
-                self._guarded(self._receive, visitor)
+                self.visitor = visitor
+                self._receive(visitor)
+                self.visitor = None
 
-    def _guarded(self, work: Any, *arguments: Any) -> None:
+    def _guarded(self, work: Any, *arguments: Any) -> Any:
         try:
             with self.busy:
-                work(*arguments)
+                return work(*arguments)
         except Exception as error:
             print(f"dvm: at the debugger's door: {type(error).__name__}: {error}", file=sys.stderr)
+            return None
 
     @staticmethod
     def _look() -> None:
@@ -61,10 +65,19 @@ class _Keeper:
         agent.remember_sources()
 
     def _receive(self, visitor: Any) -> None:
+        door = self._guarded(self._serving)
+        message = None if door is None else door.request(visitor, self.door.token)  # not held: a slow visitor makes no fork wait
+        if message is None:
+            visitor.close()
+        else:
+            self._guarded(door.serve, visitor, message)
+
+    @staticmethod
+    def _serving() -> Any:
         from .agent import door
 
         door.hide_this_thread()
-        door.receive(visitor, self.door.token)
+        return door
 
 
 _keeper: _Keeper | None = None
@@ -89,8 +102,9 @@ def _in_child() -> None:
     old, _keeper, _forking = _keeper, None, None
     if old is None:
         return
-    if old.door is not None:
-        old.door.close()
+    for copied in (old.door, old.visitor):
+        if copied is not None:
+            copied.close()
     if "pydevd" not in sys.modules:  # else the debugger follows into the child by itself
         _keeper = _Keeper()
 

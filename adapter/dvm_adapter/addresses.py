@@ -12,6 +12,7 @@ from .errors import RequestError
 BIAS = 1 << 31
 TILES = 3 << 30
 _PROGRAM, _AREA = 32, 16
+_AREAS, _LINES = 1 << 14, 1 << 16  # that have addresses
 
 
 def address(program: int, index: int) -> str:
@@ -32,8 +33,20 @@ def parse(reference: Any, offset: int = 0) -> tuple[int, int]:
 
 
 def tile_address(program: int, area: int, line: int) -> str:
-    """The text for a tile instruction; with area 0 and a negative line, or a large one, of positions where none is."""
-    return f"0x{(program << _PROGRAM) + TILES + (area << _AREA) + line:016x}"
+    """The text for a tile instruction. Raises RequestError for one that has no address."""
+    if not named(area, line):
+        raise RequestError(f"line {line} of area {area} has no address: there are {_LINES:,} of lines in each of {_AREAS:,} areas")
+    return tile_position(program, area, line)
+
+
+def named(area: int, line: int) -> bool:
+    """Whether a tile instruction there has an address."""
+    return 0 <= area < _AREAS and 0 <= line < _LINES
+
+
+def tile_position(program: int, area: int, line: int) -> str:
+    """The text for a position in the view of tile code, at which there need be no instruction: before the first one, behind the last."""
+    return f"0x{(program << _PROGRAM) + min(TILES + (area << _AREA) + line, (1 << _PROGRAM) - 1):016x}"
 
 
 def tile_of(index: int) -> tuple[int, int] | None:

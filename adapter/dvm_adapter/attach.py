@@ -25,11 +25,14 @@ _KNOCK = 30.0  # seconds for the door's first answer: a program deep in a native
 _ENTER = 60.0  # seconds for Python's debugger to be loaded and connected
 _PTRACE = Path("/proc/sys/kernel/yama/ptrace_scope")
 _OLDEST = (3, 8)  # that debugpy injects itself into
+_NONE_HERE = os.name == "nt"
 _LISTEN = "have the program call dvm.debug.listen, and attach with \"connect\""
 
 
 def check(pid: int) -> None:
     """Raises RequestError for a process that nobody may attach to."""
+    if _NONE_HERE:  # nor can it be asked whether it lives: os.kill(pid, 0) is Ctrl+C there
+        raise RequestError(f"there is no attaching by process id on Windows: {_LISTEN}", show=True)
     try:
         owner = os.stat(f"/proc/{pid}").st_uid if os.path.isdir("/proc/self") else None
         if owner is None:

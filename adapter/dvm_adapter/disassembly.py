@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .addresses import address, parse, tile_address, tile_of
+from .addresses import address, named, parse, tile_of, tile_position
 from .channel import Message
 from .conditions import wrong_expression, wrong_hits
 from .errors import RequestError
@@ -75,11 +75,13 @@ async def _tile_code(session: Session, program: int, tile: tuple[int, int], offs
     shown: list[Message] = []
     for number in range(base + offset, base + offset + count):
         if not 0 <= number < len(listed):
-            where = tile_address(program, 0, number) if number < 0 else tile_address(program, last[0], last[1] + 1 + number - len(listed))
+            where = tile_position(program, 0, number) if number < 0 else tile_position(program, last[0], last[1] + 1 + number - len(listed))
             shown.append({"address": where, "instruction": "", "presentationHint": "invalid"})
             continue
         entry = listed[number]
-        line: Message = {"address": tile_address(program, *places[number]), "instruction": str(entry.get("text", ""))}
+        line: Message = {"address": tile_position(program, *places[number]), "instruction": str(entry.get("text", ""))}
+        if not named(*places[number]):
+            line["presentationHint"] = "invalid"  # it is shown, and no breakpoint can be set there
         line["symbol"] = f"area {entry['area']}"
         if entry.get("file"):
             line["location"], line["line"] = source_of(str(entry["file"])), int(entry.get("sourceLine") or 0)
@@ -124,11 +126,13 @@ async def break_instruction(session: Session, arguments: Body) -> Body:
     """Sets (`on`, the default) or clears a breakpoint before an instruction, beside those of the Disassembly view, which a client
     replaces as a whole. Answers with all that were set this way."""
     program, index, on = arguments.get("program"), arguments.get("instruction"), arguments.get("on", True)
-    if not isinstance(program, int) or not isinstance(index, int):
+    if type(program) is not int or type(index) is not int:  # true and false are no numbers
         raise RequestError(f'"program" is {program!r} and "instruction" {index!r}; both must be whole numbers')
+    if not isinstance(on, bool):
+        raise RequestError(f'"on" is {on!r}; it must be true or false')
     points = session.breakpoints
-    before = points.own
-    points.own = [item for item in before if (item["program"], item["instruction"]) != (program, index)]
+    replaced = [item for item in points.own if (item["program"], item["instruction"]) == (program, index)]
+    points.own = [item for item in points.own if item not in replaced]
     number = points.new_id()
     if on:
         points.alone(number)
@@ -137,7 +141,9 @@ async def break_instruction(session: Session, arguments: Body) -> Body:
     results = (await session.tensors.ask("instructionBreakpoints", items=points.on_instructions)).get("results") or []
     said: Message = next((result for result in results if result.get("id") == number), {})
     if said and not said.get("verified"):
-        points.own = before
+        others = [item for item in points.own if item["id"] != number]  # with what another request has set meanwhile
+        taken = any((item["program"], item["instruction"]) == (program, index) for item in others)
+        points.own = others if taken else [*others, *replaced]
         await session.tensors.ask("instructionBreakpoints", items=points.on_instructions)
         raise RequestError(str(said.get("message") or f"there is no instruction {index} in program {program}"))
     return {"message": str(said.get("message") or ""),

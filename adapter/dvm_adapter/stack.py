@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .addresses import address, tile_address
+from .addresses import address, named, tile_address
 from .channel import Message
 from .references import is_ours
 from .registry import Body, Needs, request
@@ -67,7 +67,8 @@ def _shown(stop: Stop) -> Message:
         shown["instructionPointerReference"] = address(frame["program"], frame["instruction"])
     tile = frame.get("tile")
     if tile and "instructionPointerReference" in shown:
-        shown["instructionPointerReference"] = tile_address(frame["program"], tile["area"], tile["line"])
+        if named(tile["area"], tile["line"]):
+            shown["instructionPointerReference"] = tile_address(frame["program"], tile["area"], tile["line"])
         shown["name"] = f"{name}  ▸ tile {tile['tile'] + 1} of {tile['tiles']}"
     return shown
 

@@ -23,6 +23,7 @@ from .lastrun import cache
 
 _LONGEST = 100  # bytes of a Unix socket's path that every system takes
 _MOST_BYTES = 4096  # of a door's file
+_NO_SIGNAL_0 = os.name == "nt"  # os.kill(pid, 0) is Ctrl+C there, not a question
 _MARK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 
 
@@ -133,7 +134,9 @@ def _remove(file: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Removes what processes that were killed have left."""
+    """Removes what processes that were killed have left, where it can be asked whether a process lives."""
+    if _NO_SIGNAL_0:
+        return
     with contextlib.suppress(OSError):
         for file in folder.iterdir():
             pid = file.stem.partition("-")[0]

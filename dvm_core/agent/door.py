@@ -6,6 +6,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from .connection import hidden, hidden_thread
 
 _MOST_BYTES = 64 << 10  # of a request
 _PATIENCE = 5.0  # seconds for a request to arrive
-_RELOAD = 60.0  # seconds for the new code to come into force
+_RELOAD = 60.0  # seconds for the new code of all files that are asked for to come into force
 _LEADING = (dvm_wire.ENV_ADDRESS, dvm_wire.ENV_TOKEN, "DVM_DEVICE")  # what a debugger may set of the environment
 _reloader: Reloader | None = None
 
@@ -37,27 +38,29 @@ def hide_this_thread() -> None:
     hidden(threading.current_thread())
 
 
-def receive(sock: socket.socket, token: str) -> None:
-    """Serves a visitor. One that is not this user, or does not know the token, gets no answer at all."""
-    sock.settimeout(_PATIENCE)
+def request(sock: socket.socket, token: str) -> Answer | None:
+    """What a visitor asks. None for one that is not this user, does not know the token, or takes its time: it gets no answer at all."""
     try:
-        message = dvm_wire.read_frame(sock, _MOST_BYTES) if _same_user(sock) else None
+        message = dvm_wire.read_frame(sock, _MOST_BYTES, _PATIENCE) if _same_user(sock) else None
     except (OSError, dvm_wire.WireError):
-        message = None
-    if message is None or not dvm_wire.token_matches(token, message.get("token")):
-        sock.close()
-        return
-    serve = _SERVED.get(str(message.get("cmd")))
-    if serve is _reload:  # may take long, and what forks must not wait for it
+        return None
+    return message if message is not None and dvm_wire.token_matches(token, message.get("token")) else None
+
+
+def serve(sock: socket.socket, message: Answer) -> None:
+    """Answers a visitor's request."""
+    sock.settimeout(_PATIENCE)  # for the answer to be taken
+    do = _SERVED.get(str(message.get("cmd")))
+    if do is _reload:  # may take long, and what forks must not wait for it
         hidden_thread(lambda: _answer(sock, _reload, message), "dvm-door").start()
     else:
-        _answer(sock, serve or _unknown, message)
+        _answer(sock, do or _unknown, message)
 
 
-def _answer(sock: socket.socket, serve: Callable[[Answer], Answer], message: Answer) -> None:
+def _answer(sock: socket.socket, do: Callable[[Answer], Answer], message: Answer) -> None:
     with sock:
         try:
-            answer = {"ok": True, **serve(message)}
+            answer = {"ok": True, **do(message)}
         except (Refused, attach.Refused) as error:
             answer = {"ok": False, "error": str(error)}
         except Exception as error:
@@ -90,16 +93,23 @@ def _attach(message: Answer) -> Answer:
 
 
 def _reload(message: Answer) -> Answer:
-    """path: default all files of the program that were saved since. Answers with the reports, as saves are answered."""
+    """path: default all files of the program that were saved since. Answers with the reports, as saves are answered; not `ok` where one
+    did not come in time, with those that did."""
     path = message.get("path")
     if not (path is None or isinstance(path, str)):
         raise Refused("reload needs a path, or none for all that was saved")
     session = agent.current()
     reloader = session.reloader if session is not None else _own_reloader()
-    if path is None:
-        return {"reports": [_reloaded(reloader, file) for file in _saved(agent.remember_sources())]}
-    report = _reloaded(reloader, path)
-    return {"reports": [{**report, "outcome": REFUSED} if FOREIGN in report["reasons"] else report]}
+    files = _saved(agent.remember_sources()) if path is None else [path]
+    end, reports = time.monotonic() + _RELOAD, list[Answer]()
+    for at, file in enumerate(files):
+        report = _reloaded(reloader, file, end)
+        if report is None:
+            rest = f"; not tried: {', '.join(files[at + 1:])}" if files[at + 1:] else ""
+            return {"ok": False, "reports": reports, "error": f"the new code of {file} is not in force after {_RELOAD:.0f} s: the captured "
+                                                              f"call that runs has not ended{rest}"}
+        reports.append({**report, "outcome": REFUSED} if path is not None and FOREIGN in report["reasons"] else report)
+    return {"reports": reports}
 
 
 def _saved(book: SourceBook) -> list[str]:
@@ -113,7 +123,7 @@ def _saved(book: SourceBook) -> list[str]:
     return found
 
 
-def _reloaded(reloader: Reloader, path: str) -> Answer:
+def _reloaded(reloader: Reloader, path: str, end: float) -> Answer | None:
     told: list[Report] = []
     came = threading.Event()
 
@@ -122,9 +132,7 @@ def _reloaded(reloader: Reloader, path: str) -> Answer:
         came.set()
 
     reloader.reload(path, None, reply)
-    if not came.wait(_RELOAD):
-        raise Refused(f"the new code of {path} is not in force after {_RELOAD:.0f} s: the captured call that runs has not ended")
-    return told[0].message()
+    return told[0].message() if came.wait(max(0.0, end - time.monotonic())) else None
 
 
 def _own_reloader() -> Reloader:

@@ -1,0 +1,46 @@
+"""The process's door: how long a visitor is waited for, and what a reload answers that takes too long."""
+import socket
+import threading
+import types
+
+import pytest
+
+from dvm_core import agent
+from dvm_core.agent import door
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs a pair of Unix sockets")
+def test_a_visitor_that_sends_byte_after_byte_is_waited_for_once(monkeypatch):
+    monkeypatch.setattr(door, "_PATIENCE", 0.3)
+    here, there = socket.socketpair()
+    over = threading.Event()
+
+    def drip():
+        there.send(b"\0\0\x40\0")  # 16 KiB are to come
+        while not over.wait(0.02):
+            there.send(b" ")
+
+    thread = threading.Thread(target=drip, daemon=True)
+    thread.start()
+    found = []
+    asked = threading.Thread(target=lambda: found.append(door.request(here, "token")), daemon=True)
+    asked.start()
+    asked.join(60)  # on hanging: the bytes alone would take over five minutes
+    over.set()
+    thread.join()
+    for end in (here, there):
+        end.close()
+    assert found == [None]
+
+
+def test_what_was_reloaded_is_told_where_a_later_file_takes_too_long(monkeypatch):
+    def reload(path, text, reply):
+        if path == "a.py":
+            reply(types.SimpleNamespace(message=lambda: {"path": path, "outcome": "applied"}))
+
+    monkeypatch.setattr(door, "_RELOAD", 0.2)
+    monkeypatch.setattr(door, "_saved", lambda book: ["a.py", "b.py", "c.py", "d.py"])
+    monkeypatch.setattr(agent, "current", lambda: types.SimpleNamespace(reloader=types.SimpleNamespace(reload=reload)))
+    told = door._reload({})
+    assert told["ok"] is False and told["reports"] == [{"path": "a.py", "outcome": "applied"}]
+    assert "the new code of b.py is not in force" in told["error"] and told["error"].endswith("; not tried: c.py, d.py")
