@@ -1,4 +1,6 @@
-"""Which test answers which known trouble of debug adapters: what others got wrong, with the test that holds us to the right behaviour."""
+"""Which test answers which known trouble of debug adapters: what others got wrong, with the test that holds us to the right behaviour.
+
+Only that each named test exists is checked here; what it asserts is its own file's."""
 from __future__ import annotations
 
 import re

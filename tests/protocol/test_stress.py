@@ -75,11 +75,25 @@ def test_watches_by_the_hundred(session):
 
 
 def test_requests_are_answered_during_a_flood(session):
-    session.start("plain.py", args=["flood"])
+    source = PROGRAMS / "plain.py"
+    texts = source.read_text().splitlines()
+    passed_by = [n for n, text in enumerate(texts, 1) if "on purpose" in text or "time.sleep" in text]  # in branches that do not run
+    session.start(source, args=["flood"])
     ask = Timed(session)
-    for _ in range(40 if LONG else 8):
-        ask("threads")
+    for i in range(40 if LONG else 8):
+        session.event("output", timeout=60)
+        waiting = session.begin("breakpointLocations", source={"path": str(source)}, line=passed_by[i % 2])
+        chosen = (passed_by if i % 3 else passed_by[::-1])[: i % 3 or 2]
+        answers = ask("setBreakpoints", source={"path": str(source)}, breakpoints=[{"line": line} for line in chosen])["breakpoints"]
+        assert [answer["line"] for answer in answers] == chosen
+        assert [thread["name"] for thread in ask("threads")["threads"]] == ["MainThread"]
+        places = waiting.get(timeout=60)
+        assert places["command"] == "breakpointLocations"
+        assert {place["line"] for place in places["body"]["breakpoints"]} == {passed_by[i % 2]}
     session.event("terminated", timeout=120)
+    told = session.printed()
+    assert told and "".join(f"line {i} of many\n" for i in range(200_000)).startswith(told)  # in order, with no gap
+    assert not list(session.seen("stopped"))
     print(f"during a flood: longest answer {ask.longest[0]:.3f} s")
 
 
