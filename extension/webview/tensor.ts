@@ -12,7 +12,7 @@ import { defaultAxes, earlier, extentOf, fitted } from '../src/views/planes';
 import type { CopyAs, FromTensorPage, PageState, Partner, ToTensorPage, Window } from '../src/views/tensor_messages';
 import { onTheme } from './look';
 import { drawAxes } from './tensor_axes';
-import { drawHistogram, drawHistory, MEASURES, onHistoryClick } from './tensor_charts';
+import { drawHistogram, drawHistory, measureText, MEASURES, onHistoryClick } from './tensor_charts';
 import { showCompared, showStats } from './tensor_figures';
 import { Picture } from './tensor_picture';
 import { ValueTable } from './tensor_table';
@@ -210,7 +210,8 @@ function showPlace(): void {
     .join(' · ');
 }
 
-const stepText = (step: number | undefined): string => (step === undefined ? 'another step' : l10n.t`step ${count(step)}`);
+const stepText = (step: number | undefined): string =>
+  step === undefined ? l10n.t('another step') : l10n.t`step ${count(step)}`;
 
 function otherStep(): number | undefined {
   const id = partner && otherOf(partner);
@@ -221,7 +222,7 @@ function otherStep(): number | undefined {
 function showNote(): void {
   const missing = snapshot === undefined ? state?.missing || (view ? placeholderReason(view) : '') : '';
   const note = byId('note');
-  const still = missing && picture.shown && view?.step !== undefined ? `; shown is ${stepText(view.step)}` : '';
+  const still = missing && picture.shown && view?.step !== undefined ? l10n.t`; shown is ${stepText(view.step)}` : '';
   const text = [missing && `⚠ ${missing}${still}`, mistake].filter(Boolean).join('. ');
   if (note.textContent !== text) note.textContent = text;
   note.className = missing ? 'placeholder' : '';
@@ -305,7 +306,7 @@ function showSteps(): void {
   const chosen = snapshot === undefined ? undefined : kept[at];
   const text = chosen ? `${count(chosen.step)} · ${chosen.device}` : l10n.t`now (${kept.length} kept)`;
   byId('at').textContent = text;
-  slider.setAttribute('aria-valuetext', chosen ? `step ${text}` : text);
+  slider.setAttribute('aria-valuetext', chosen ? l10n.t`step ${text}` : text);
   byId('now').toggleAttribute('disabled', snapshot === undefined);
 }
 
@@ -392,7 +393,7 @@ const shownStep = (): number | undefined =>
 
 valued('measure').append(
   ...Object.keys(MEASURES).map((name) => {
-    const option = Object.assign(document.createElement('vscode-option'), { textContent: name });
+    const option = Object.assign(document.createElement('vscode-option'), { textContent: measureText(name) });
     option.setAttribute('value', name);
     return option;
   }),

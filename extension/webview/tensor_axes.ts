@@ -1,5 +1,6 @@
 // Which two axes are drawn, and the index of each other one.
 import * as l10n from '@vscode/l10n';
+import { count } from '../src/text';
 import { extentOf, withAxis } from '../src/views/planes';
 import type { Window } from '../src/views/tensor_messages';
 
@@ -31,7 +32,7 @@ export function drawAxes(shape: readonly number[], window: Window, change: (wind
     range.value = String(indices[i] ?? 0);
     const text = document.createElement('output');
     const write = (): void => {
-      text.textContent = `${range.value} of ${n}`;
+      text.textContent = l10n.t`${range.value} of ${n}`;
       range.setAttribute('aria-valuetext', text.textContent);
     };
     write();
@@ -60,9 +61,10 @@ export function partText(
   rows: [number, number],
   columns: [number, number],
 ): string {
-  const part = (what: string, [first, last]: [number, number], extent: number): string =>
-    last - first === extent
-      ? `${extent.toLocaleString('en-US')} ${what}`
-      : `${what} ${first} to ${last - 1} of ${extent.toLocaleString('en-US')}`;
-  return `${part('rows', rows, extentOf(shape, axes[0]))}, ${part('columns', columns, extentOf(shape, axes[1]))}`;
+  const [height, width] = axes.map((axis) => extentOf(shape, axis)) as [number, number];
+  const [[top, bottom], [left, right]] = [rows, columns];
+  return [
+    bottom - top === height ? l10n.t`${count(height)} rows` : l10n.t`rows ${top} to ${bottom - 1} of ${count(height)}`,
+    right - left === width ? l10n.t`${count(width)} columns` : l10n.t`columns ${left} to ${right - 1} of ${count(width)}`,
+  ].join(', ');
 }

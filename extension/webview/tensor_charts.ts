@@ -1,4 +1,5 @@
 // Histogram and history of a tensor page, drawn by ECharts in the theme's colours.
+import * as l10n from '@vscode/l10n';
 import { BarChart, LineChart } from 'echarts/charts';
 import { GridComponent, MarkLineComponent, TooltipComponent } from 'echarts/components';
 import * as echarts from 'echarts/core';
@@ -19,6 +20,12 @@ export const MEASURES: Record<string, (s: Stats) => number> = {
   zeros: (s) => s.zero ?? 0,
   'NaN and Inf': (s) => (s.nan ?? 0) + (s.pos_inf ?? 0) + (s.neg_inf ?? 0),
 };
+const MEASURE_TEXTS: Record<string, string> = {
+  'root mean square': l10n.t('root mean square'),
+  zeros: l10n.t('zeros'),
+  'NaN and Inf': l10n.t('NaN and Inf'),
+};
+export const measureText = (measure: string): string => MEASURE_TEXTS[measure] ?? measure;
 
 const common = (): object => ({
   animation: false,
@@ -54,7 +61,7 @@ export function drawHistogram(box: HTMLElement, stats: Stats): void {
   const last = Math.min(all.length, all.reduce((at, n, i) => (n ? i : at), 0) + 2);
   const bins = all.slice(first, last);
   const range = (i: number): string =>
-    i + 1 < all.length ? `|x| from ${short(edge(i))} to ${short(edge(i + 1))}` : `|x| from ${short(edge(i))} on`;
+    i + 1 < all.length ? l10n.t`|x| from ${short(edge(i))} to ${short(edge(i + 1))}` : l10n.t`|x| from ${short(edge(i))} on`;
   chartIn(box).setOption(
     {
       ...common(),
@@ -86,7 +93,8 @@ export function drawHistogram(box: HTMLElement, stats: Stats): void {
   );
   const most = bins.length ? Math.max(...bins) : 0;
   const fullest = first + bins.indexOf(most);
-  box.setAttribute('aria-label', most ? `Histogram of sizes; most, ${count(most)}, have ${range(fullest)}` : 'No histogram');
+  const said = most ? l10n.t`Histogram of sizes; most, ${count(most)}, have ${range(fullest)}` : l10n.t('No histogram');
+  box.setAttribute('aria-label', said);
 }
 
 /** A number of an axis, with as many digits as tell it from its neighbours. */
@@ -157,17 +165,20 @@ export function drawHistory(box: HTMLElement, steps: number[], stats: Stats[], m
         formatter: ([at]: { value: [number, number] }[]) => {
           const i = at ? steps.lastIndexOf(at.value[0]) : -1;
           const s = stats[i];
-          return s ? `step ${count(steps[i] ?? 0)}: <b>${short(values[i])}</b>${notFinite(s) ? `<br>${notFinite(s)}` : ''}` : '';
+          if (!s) return '';
+          return `${l10n.t`step ${count(steps[i] ?? 0)}`}: <b>${short(values[i])}</b>${notFinite(s) ? `<br>${notFinite(s)}` : ''}`;
         },
       },
     },
     { notMerge: true },
   );
   const last = values.at(-1);
+  const [what, many] = [measureText(measure), count(values.length)];
   box.setAttribute(
     'aria-label',
-    `${measure} over ${count(values.length)} steps` +
-      (finite.length ? `: from ${short(floor)} to ${short(Math.max(...finite))}, now ${short(last)}` : ': never finite'),
+    finite.length
+      ? l10n.t`${what} over ${many} steps: from ${short(floor)} to ${short(Math.max(...finite))}, now ${short(last)}`
+      : l10n.t`${what} over ${many} steps: never finite`,
   );
 }
 

@@ -51,8 +51,8 @@ export function showStats(stats: Stats): void {
   );
 }
 
-const at = (index: number[] | undefined): string => (index ? `at [${index.join(', ')}]` : '');
-const share = (n: number, of: number): string => `${count(n)} of ${count(of)}`;
+const share = (n: number, of: number): string => l10n.t`${count(n)} of ${count(of)}`;
+const both = (a: string, b: string): string => l10n.t`${a} and ${b}`;
 
 /** undefined: nothing is compared. */
 export function showCompared(answer: Compared | undefined, label: string, tolerance: number, relative: number): void {
@@ -60,34 +60,36 @@ export function showCompared(answer: Compared | undefined, label: string, tolera
   if (!answer) return;
   const { elements, differ, over, nan, largest, mean, dtypes, first } = answer;
   byId('comparedTitle').textContent = l10n.t`Difference from ${label}`;
-  const limit = [tolerance ? short(tolerance) : '', relative ? `${short(relative)} · |other|` : ''].filter(Boolean).join(' + ');
+  const limit = [tolerance ? short(tolerance) : '', relative ? l10n.t`${short(relative)} · |other|` : '']
+    .filter(Boolean)
+    .join(' + ');
   const figures: Figure[] = [
     { name: l10n.t('differ'), value: share(differ, elements) },
-    { name: limit ? `over ${limit}` : 'over 0', value: share(over, elements) },
+    { name: l10n.t`over ${limit || '0'}`, value: share(over, elements) },
   ];
   if (largest) {
     const value: Num = largest.value;
     figures.push({
-      name: `largest ${at(largest.index)}`,
+      name: l10n.t`largest at [${(largest.index ?? []).join(', ')}]`,
       value: short(value),
       exact: full(value),
       bad: !Number.isFinite(num(value)),
     });
     figures.push({
       name: l10n.t('there'),
-      value: `${brief(largest.a)} and ${brief(largest.b)}`,
-      exact: `${largest.a} and ${largest.b}`,
+      value: both(brief(largest.a), brief(largest.b)),
+      exact: both(largest.a, largest.b),
     });
   }
   figures.push({ name: l10n.t('mean size'), value: short(mean), exact: full(mean) });
   if (nan.a + nan.b)
     figures.push({
-      name: `NaN in one only, first ${at(first)}`,
-      value: `${count(nan.a)} here, ${count(nan.b)} there`,
+      name: l10n.t`NaN in one only, first at [${(first ?? []).join(', ')}]`,
+      value: l10n.t`${count(nan.a)} here, ${count(nan.b)} there`,
       bad: true,
     });
   if (nan.both) figures.push({ name: l10n.t('NaN in both'), value: count(nan.both) });
-  if (dtypes[0] !== dtypes[1]) figures.push({ name: 'dtypes', value: dtypes.join(' and ') });
+  if (dtypes[0] !== dtypes[1]) figures.push({ name: l10n.t('dtypes'), value: both(dtypes[0], dtypes[1]) });
   fill(byId('differences'), figures);
 }
 

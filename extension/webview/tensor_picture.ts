@@ -89,15 +89,15 @@ export class Picture {
   private legend(plane: Plane, top: number): void {
     const many = plane.cell[0] * plane.cell[1] > 1;
     const part = partText(this.shape, plane.axes, plane.rows, plane.columns);
-    const sampled = plane.skip[0] * plane.skip[1] > 1 ? `, every ${plane.skip[0]} · ${plane.skip[1]}-th looked at` : '';
-    const cells = many ? `; a cell is the strongest of ${plane.cell[0]} · ${plane.cell[1]} elements${sampled}` : '';
+    const sampled = plane.skip[0] * plane.skip[1] > 1 ? l10n.t`, every ${plane.skip[0]} · ${plane.skip[1]}-th looked at` : '';
+    const cells = many ? l10n.t`; a cell is the strongest of ${plane.cell[0]} · ${plane.cell[1]} elements` + sampled : '';
     const text = plane.height && plane.width ? `${part}${cells}` : l10n.t('no elements');
     if (this.legendText !== text) byId('scale').textContent = this.legendText = text;
     byId('low').textContent = top ? short(-top) : '';
     byId('high').textContent = top ? `+${short(top)}` : '0';
-    const what = this.difference ? 'NaN in one only, or an infinite difference' : 'NaN or infinite';
+    const what = this.difference ? l10n.t('NaN in one only, or an infinite difference') : l10n.t('NaN or infinite');
     const { bad } = plane;
-    byId('bad').textContent = bad ? `⚠ ${what}: ${count(bad.count)} here, first at [${bad.first.join(', ')}]` : '';
+    byId('bad').textContent = bad ? l10n.t`⚠ ${what}: ${count(bad.count)} here, first at [${bad.first.join(', ')}]` : '';
   }
 
   /** The cell under the cursor, for eyes and screen readers. */

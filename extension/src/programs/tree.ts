@@ -144,6 +144,7 @@ export class ProgramTree implements vscode.TreeDataProvider<Node>, vscode.Dispos
     const shown = answer.programs.map((p) => p.id).join();
     if (shown !== this.shown) {
       this.shown = shown;
+      this.prune();
       this.changed.fire(undefined);
       return;
     }
@@ -151,6 +152,21 @@ export class ProgramTree implements vscode.TreeDataProvider<Node>, vscode.Dispos
     const ran = answer.programs.filter((p) => before.get(p.id)?.launches !== p.launches);
     const rows = [...new Set(ran.map((p) => p.name))].map((name) => this.nodes.get(`f/${name}`)).filter((n) => n !== undefined);
     if (rows.length) this.changed.fire(rows);
+  }
+
+  /** Lets go of what belonged to functions and programs that are no longer there. */
+  private prune(): void {
+    const there = (id: string): boolean => {
+      const program = /^p\/(\d+)(?=\/|$)/.exec(id);
+      if (program) return this.programs.has(Number(program[1]));
+      return this.functions.has(id.replace(/^f\/|\/fact\d+$/g, ''));
+    };
+    for (const known of [this.nodes, this.parents, this.rows]) for (const id of known.keys()) if (!there(id)) known.delete(id);
+  }
+
+  /** How many rows are known, for tests: those of programs that are gone are not. */
+  get size(): number {
+    return this.nodes.size;
   }
 
   /** One object for each id, so that a row stays the row it was. */

@@ -59,26 +59,26 @@ export class Partners implements vscode.Disposable {
         return { b: { expression: rest }, label: rest };
       case 'watch': {
         const found = await this.ofWatch(rest, session, step);
-        return { b: found.named, label: `${this.model.find(rest)?.expression ?? 'the other'}${found.when}` };
+        return { b: found.named, label: labelOf(this.model.find(rest)?.expression ?? l10n.t('the other'), found.otherStep) };
       }
       case 'session':
         return this.ofSession(rest, target, step);
     }
-    throw new Error(`There is nothing called ${partner} to compare with.`);
+    throw new Error(l10n.t`There is nothing called ${partner} to compare with.`);
   }
 
   private async ofWatch(
     key: string,
     session: vscode.DebugSession,
     step: number | undefined,
-  ): Promise<{ named: Named; when: string }> {
+  ): Promise<{ named: Named; otherStep: number | undefined }> {
     const watchId = this.model.watchId(key, session);
     if (watchId === undefined) throw new Error(l10n.t('The other is not watched in this session.'));
     const view = await this.sessions.request<TensorView>('dvm/view', { watchId, most: [1, 1] }, session);
     const kept = view.kept ?? [];
     const found: Kept | undefined = kept.filter((k) => k.step === step).at(-1) ?? kept.at(-1);
-    const when = found && found.step !== step ? ` at step ${found.step.toLocaleString('en-US')}` : '';
-    return { named: { watchId, ...(found ? { snapshot: found.snapshot } : {}) }, when };
+    const otherStep = found && found.step !== step ? found.step : undefined;
+    return { named: { watchId, ...(found ? { snapshot: found.snapshot } : {}) }, otherStep };
   }
 
   private async ofSession(id: string, target: Target, step: number | undefined): Promise<{ b: object; label: string }> {
@@ -86,14 +86,14 @@ export class Partners implements vscode.Disposable {
     if (!other) throw new Error(l10n.t('The other session has ended.'));
     const watched = target.watch !== undefined && this.model.watchId(target.watch, other) !== undefined;
     if (!watched && !(this.sessions.isStopped(other) && target.expression))
-      throw new Error(`${target.name} is not watched in ${other.name}, and ${other.name} is not stopped.`);
+      throw new Error(l10n.t`${target.name} is not watched in ${other.name}, and ${other.name} is not stopped.`);
     const found = watched ? await this.ofWatch(target.watch ?? '', other, step) : undefined;
     const named = found?.named ?? { expression: target.expression ?? target.name };
     type Bytes = TensorView & { data?: string };
     const tensor = await this.sessions.request<Bytes>('dvm/tensor', { ...named, maxBytes: MAX_BYTES }, other);
-    if (tensor.data === undefined) throw new Error(tensor.reason ?? `${other.name} has no values of it.`);
+    if (tensor.data === undefined) throw new Error(tensor.reason ?? l10n.t`${other.name} has no values of it.`);
     const { data, dtype, shape } = tensor;
-    return { b: { data, dtype, shape, name: other.name }, label: `${other.name}${found?.when ?? ''}` };
+    return { b: { data, dtype, shape, name: other.name }, label: labelOf(other.name, found?.otherStep) };
   }
 
   private hold(key: string | undefined): void {
@@ -107,3 +107,6 @@ export class Partners implements vscode.Disposable {
     this.hold(undefined);
   }
 }
+
+const labelOf = (name: string, step: number | undefined): string =>
+  step === undefined ? name : l10n.t`${name} at step ${step.toLocaleString('en-US')}`;

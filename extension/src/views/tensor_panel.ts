@@ -205,8 +205,9 @@ export class TensorPanel implements vscode.Disposable {
     const width = plane ? plane.columns[1] - plane.columns[0] : 0;
     const made = as === 'numpy' ? numpyLiteral(texts, width, view.shape.length, view.dtype) : tabSeparated(texts, width);
     await vscode.env.clipboard.writeText(made);
-    const size = `${texts.length.toLocaleString('en-US')} element${texts.length === 1 ? '' : 's'}`;
-    vscode.window.setStatusBarMessage(`Copied ${size} of ${this.target.name} as ${as === 'numpy' ? 'NumPy' : 'TSV'}`, 4000);
+    const size = texts.length === 1 ? l10n.t('1 element') : l10n.t`${texts.length.toLocaleString('en-US')} elements`;
+    const format = as === 'numpy' ? 'NumPy' : 'TSV';
+    vscode.window.setStatusBarMessage(l10n.t`Copied ${size} of ${this.target.name} as ${format}`, 4000);
   }
 
   private async export(snapshot: number | undefined): Promise<void> {

@@ -135,6 +135,7 @@ export class WatchModel implements vscode.Disposable {
     const live = new Set(this.sessions.all().map((s) => s.id));
     for (const id of this.series.keys()) if (!live.has(id)) this.series.delete(id);
     this.lastSession = session.id;
+    this.ids.delete(session.id); // one that was restarted has an adapter that knows no watch yet
     this.definitions = this.definitions.filter((d) => !d.of || live.has(d.of.session));
     for (const definition of this.definitions) void this.request(session, definition);
   }
@@ -152,17 +153,28 @@ export class WatchModel implements vscode.Disposable {
     try {
       for (const what of whats) {
         const args = { ...which, what, everyN, name: expression, ...(what === 'values' ? { keep: KEEP } : {}) };
-        const answer = await this.sessions.request<WatchAnswer>('dvm/watch', args, session);
+        const { watchId, message } = await this.sessions.request<WatchAnswer>('dvm/watch', args, session);
+        if (!this.wants(session, definition, what)) {
+          await this.sessions.request('dvm/unwatch', { watchId }, session);
+          continue;
+        }
         series.error = undefined;
-        series.message = answer.message;
+        series.message = message;
         const ids = this.ids.get(session.id) ?? new Map<number, { key: string; what: What }>();
-        this.ids.set(session.id, ids.set(answer.watchId, { key: definition.key, what }));
+        this.ids.set(session.id, ids.set(watchId, { key: definition.key, what }));
       }
     } catch (error) {
       series.error = messageOf(error);
       log.warn(`watch ${expression}: ${series.error}`);
     }
     this.changeSoon();
+  }
+
+  /** Whether an answer still has a use: meanwhile its definition may be gone or another, its page closed, or closed and opened again. */
+  private wants(session: vscode.DebugSession, definition: Definition, what: What): boolean {
+    const { key } = definition;
+    if (this.find(key) !== definition || (what === 'values' && !this.values.has(key))) return false;
+    return ![...(this.ids.get(session.id)?.values() ?? [])].some((watch) => watch.key === key && watch.what === what);
   }
 
   private async unwatch(key: string, what?: What, only?: vscode.DebugSession): Promise<void> {

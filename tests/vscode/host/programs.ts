@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import * as vscode from 'vscode';
-import type { InstructionNode, Node, ProgramTree } from '../../../extension/src/programs/tree';
+import { ProgramTree, type InstructionNode, type Node } from '../../../extension/src/programs/tree';
+import type { Sessions } from '../../../extension/src/sessions';
 import type { Tests } from './groups';
 import { api, stoppedAt, trainFile, until } from './session';
 
@@ -105,6 +106,40 @@ export const programs: Tests = {
     assert.match(texts.join('\n'), /\*\*MATMUL\*\* `0x38`/);
     const links = await vscode.commands.executeCommand<vscode.DocumentLink[]>('vscode.executeLinkProvider', uri);
     assert.ok(links.some((l) => l.target?.fsPath === trainFile().fsPath && l.target.fragment === 'L8'));
+  },
+
+  'rows of programs that are gone are let go': async () => {
+    let ids = [1, 2, 12];
+    const event = new vscode.EventEmitter().event;
+    const sessions = {
+      ...{ onReady: event, onRunState: event, onEvent: event, onEnded: event },
+      ...{ current: () => ({ id: 's' }), isReady: () => true, all: () => [] },
+      request: (command: string) =>
+        Promise.resolve(
+          command === 'dvm/programs'
+            ? { programs: ids.map((id) => ({ id, name: `f${id}`, launches: 1, shapes: [] })) }
+            : { areas: [{ index: 0, instructions: 3, reason: '' }], noWork: 0 },
+        ),
+    } as unknown as Sessions;
+    const tree = new ProgramTree(sessions);
+    const opened = async (): Promise<number> => {
+      for (const name of await tree.getChildren())
+        for (const program of await tree.getChildren(name)) if (program.kind === 'program') await tree.getChildren(program);
+      return tree.size;
+    };
+    await tree.refresh();
+    const whole = await opened();
+    const kept = (await tree.getChildren())[0];
+    ids = [1];
+    await tree.refresh();
+    assert.equal(tree.size, whole / 3);
+    assert.equal((await tree.getChildren())[0], kept, 'a row stays the row it was');
+    for (let id = 100; id < 200; id++) {
+      ids = [1, id];
+      await tree.refresh();
+      assert.equal(await opened(), (2 * whole) / 3);
+    }
+    tree.dispose();
   },
 
   'a view in sight follows the program, a hidden one asks for nothing': async () => {

@@ -1,7 +1,33 @@
 import assert from 'node:assert/strict';
 import * as vscode from 'vscode';
+import type { Sessions } from '../../../extension/src/sessions';
+import { WatchModel } from '../../../extension/src/watch/model';
 import type { Tests } from './groups';
 import { api, started, stoppedAt, trainFile, until } from './session';
+
+/** Watches of one session whose answers to `dvm/watch` wait for `answer`. */
+function heldBack(): { model: WatchModel; asked: string[]; answer: () => void } {
+  const asked: string[] = [];
+  const waiting: (() => void)[] = [];
+  let watchId = 0;
+  const session = { id: 'held back' };
+  const sessions = {
+    ...{ onReady: new vscode.EventEmitter().event, onEnded: new vscode.EventEmitter().event },
+    onEvent: new vscode.EventEmitter().event,
+    ...{ all: () => [session], isReady: () => true, current: () => session },
+    request: (command: string, args: { what?: string; watchId?: number }) => {
+      asked.push(`${command} ${args.what ?? args.watchId}`);
+      if (command !== 'dvm/watch') return Promise.resolve({});
+      const id = ++watchId;
+      return new Promise((resolve) => waiting.push(() => resolve({ watchId: id })));
+    },
+  } as unknown as Sessions;
+  const memento = {
+    get: (_: string, otherwise: unknown) => otherwise,
+    update: () => Promise.resolve(),
+  } as unknown as vscode.Memento;
+  return { model: new WatchModel(memento, sessions), asked, answer: () => waiting.shift()?.() };
+}
 
 /** Description of the row of an expression in the Tensor Watch view. */
 async function row(expression: string): Promise<string> {
@@ -84,6 +110,46 @@ export const watch: Tests = {
     await watches.remove([key]);
     assert.equal(watches.all().length, 0);
     assert.equal(await row('h'), '');
+  },
+
+  'values that nobody wants any more when their watch is answered are taken off at once': async () => {
+    const { model, asked, answer } = heldBack();
+    const adding = model.add({ expression: 'h' });
+    answer();
+    const key = await adding;
+    const opened = model.setValues(key, true);
+    await model.setValues(key, false);
+    answer();
+    await opened;
+    assert.deepEqual(asked, ['dvm/watch stats', 'dvm/watch values', 'dvm/unwatch 2']);
+    model.dispose();
+  },
+
+  'a page that is closed and opened again before the answer has one watch of values': async () => {
+    const { model, asked, answer } = heldBack();
+    const adding = model.add({ expression: 'h' });
+    answer();
+    const key = await adding;
+    const first = model.setValues(key, true);
+    await model.setValues(key, false);
+    const second = model.setValues(key, true);
+    answer();
+    answer();
+    await Promise.all([first, second]);
+    assert.deepEqual(asked, ['dvm/watch stats', 'dvm/watch values', 'dvm/watch values', 'dvm/unwatch 3']);
+    await model.setValues(key, false);
+    assert.equal(asked.at(-1), 'dvm/unwatch 2');
+    model.dispose();
+  },
+
+  'a watch that was removed before its answer is taken off at once': async () => {
+    const { model, asked, answer } = heldBack();
+    const adding = model.add({ expression: 'h' });
+    await model.remove(model.all().map((d) => d.key));
+    answer();
+    await adding;
+    assert.deepEqual(asked, ['dvm/watch stats', 'dvm/unwatch 1']);
+    model.dispose();
   },
 
   'the same watch is not added twice': async () => {
