@@ -38,8 +38,8 @@ class _Keeper:
             self.busy.release()
         looks = iter(_LOOKS)
         while True:
-            self.door.socket.settimeout(next(looks, None))
             try:
+                self.door.socket.settimeout(next(looks, None))
                 visitor, _ = self.door.socket.accept()
             except TimeoutError:
                 self._guarded(self._look)

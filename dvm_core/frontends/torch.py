@@ -52,11 +52,27 @@ def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
         node.meta["stack_trace"] = f'  File "<dvm>", line {number}, in node\n'
     table = {op: rule for op, rule in core_aten_decompositions().items() if not any(name in str(op) for name in _WHOLE)}
 
-    def compiler(backward: bool) -> Any:
-        return lambda graph, _: Executable(graph, places, backward)
+    def compiler(backward: bool = False, inference: bool = False) -> Any:
+        return lambda graph, _: Executable(graph, places, backward, inference)
 
-    return aot_module_simplified(module, inputs, fw_compiler=compiler(False), bw_compiler=compiler(True), decompositions=table,
-                                 partition_fn=default_partition, keep_inference_input_mutations=True)
+    return aot_module_simplified(module, inputs, fw_compiler=compiler(), bw_compiler=compiler(backward=True),
+                                 inference_compiler=compiler(inference=True), decompositions=table, partition_fn=default_partition,
+                                 keep_inference_input_mutations=True)
+
+
+def _shared_views(module: torch.fx.GraphModule) -> frozenset[torch.fx.Node]:
+    """Views that lead from one value to two results or more: the user may write into one and read the other. Of graphs with gradients
+    AOTAutograd makes such results itself."""
+    results = next(node for node in module.graph.nodes if node.op == "output").args[0]
+    ways: dict[torch.fx.Node, dict[torch.fx.Node, list[torch.fx.Node]]] = {}
+    for result in results:
+        node, way = result, []
+        while isinstance(node, torch.fx.Node) and (_name(node.target) in VIEWS or node.target is operator.getitem):
+            way.append(node)
+            node = node.args[0]
+        if isinstance(node, torch.fx.Node):
+            ways.setdefault(node, {})[result] = way
+    return frozenset(view for same in ways.values() if len(same) > 1 for way in same.values() for view in way)
 
 
 class Executable:
@@ -64,9 +80,10 @@ class Executable:
 
     _boxed_call = True
 
-    def __init__(self, module: torch.fx.GraphModule, places: list[int], backward: bool) -> None:
+    def __init__(self, module: torch.fx.GraphModule, places: list[int], backward: bool, inference: bool = False) -> None:
         self.name = "torch backward" if backward else "torch forward"
         self.backward = backward
+        self.shared = _shared_views(module) if inference else frozenset()
         self.plans = _core.TensorPlans(_PLANS)
         self.inputs: list[torch.fx.Node] = []
         self.steps: list[tuple[torch.fx.Node, int, list[torch.fx.Node]]] = []  # node, place, what nobody reads after it
@@ -112,7 +129,7 @@ class Executable:
         values = dict(self.attributes)
         values.update(zip(self.inputs, arguments, strict=True))
         arguments.clear()
-        results = self.record(_Run(self.name, builder), values, 0)
+        results = self.record(_Run(self.name, builder, self.shared), values, 0)
         plan = builder.plan(self.results) if builder is not None else None
         if plan is not None:
             self.plans.add(key, plan)
@@ -122,7 +139,7 @@ class Executable:
         """Records the rest of a call."""
         values = {node: filled(entry, slots) for node, entry in snapshot.values.items()}
         slots.clear()
-        return self.record(_Run(self.name), values, snapshot.position)
+        return self.record(_Run(self.name, shared=self.shared), values, snapshot.position)
 
     def record(self, run: _Run, values: dict[torch.fx.Node, Any], position: int) -> list[Any]:
         """Records and runs the nodes from a position on, with the values that are there."""
@@ -162,8 +179,9 @@ class _Shown(captures.Capture):
 class _Run(Emitter):
     """One call of an executable: what is recorded, and tensors by value."""
 
-    def __init__(self, name: str, builder: Builder | None = None) -> None:
+    def __init__(self, name: str, builder: Builder | None = None, shared: frozenset[torch.fx.Node] = frozenset()) -> None:
         self.graph = _core.Graph(name)
+        self.shared = shared  # nodes whose results must be views of what they look into
         self.builder = builder  # of the plan for calls like this one
         self.place = 0
         self.known: dict[int, tuple[Value, Any]] = {}  # id of a tensor -> its value, and itself to keep the id taken
@@ -203,9 +221,13 @@ class _Run(Emitter):
                 if "view" not in name:
                     raise  # a result of ours is contiguous where torch's had other strides: there this view takes a copy
             else:
+                if not isinstance(result, torch.Tensor):  # parts
+                    return self.called(node, result)
                 if self.builder is not None:
                     self.builder.view(node, result)
                 return result
+        if node in self.shared and isinstance(args[0], Value):
+            return self.fallback(node, name, args, kwargs, values, counted=False)
         lowering = TABLE.get(name)
         given: dict[str, Any] = {key: value for key, value in kwargs.items() if value is not None and (key, value) not in _NO_MATTER}
         if "dtype" in given:
@@ -263,9 +285,9 @@ class _Run(Emitter):
             self.builder.release(int(value) for value, _ in self.over)
         self.over.clear()
 
-    def fallback(self, node: torch.fx.Node, name: str, args: tuple, kwargs: dict, values: dict) -> Any:
-        """Runs what is recorded, then the op by torch."""
-        counted = name != "aten.copy_.default"  # the write of a changed input is torch's by design
+    def fallback(self, node: torch.fx.Node, name: str, args: tuple, kwargs: dict, values: dict, counted: bool = True) -> Any:
+        """Runs what is recorded, then the op by torch. counted: there is no instruction for it."""
+        counted = counted and name != "aten.copy_.default"  # the write of a changed input is torch's by design
         if counted:
             file, line = where(self.place) if self.place else ("", 0)
             notice(f"{name} is run by PyTorch: no instruction of ours computes it here", path=file, line=line, category="fallback",

@@ -242,3 +242,31 @@ def test_gradients_are_ours_and_torchs_numbers(name, work, dtype):
     (theirs,) = torch.autograd.grad(work(a).square().sum(), a)
     assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5 if dtype == torch.float32 else 1e-12)
     assert [count[name] for count in counts] == before
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_results_that_are_views_of_one_another_share_their_memory(dynamic):
+    def views(x):
+        y = x * 2
+        return y, y.view(-1), y.t(), [part for part in y.chunk(2)]
+
+    compiled = torch.compile(views, backend="dvm", dynamic=dynamic)
+    for n in (4, 4, 6):  # recorded, replayed, another size
+        for function in (views, compiled):
+            y, flat, turned, parts = function(torch.ones(n, 4))
+            y.add_(100)
+            assert {t.flatten()[0].item() for t in (y, flat, turned, *parts)} == {102.0}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_parts_of_what_lies_in_memory(dtype):
+    def parts(x):
+        a, b = x.chunk(2, -1)
+        c, d = (x @ x).split([3, 1], -1)
+        return a * 2 + b, c * 2, d + 1
+
+    compiled = torch.compile(parts, backend="dvm", dynamic=True)
+    for _ in range(3):
+        x = torch.randn(4, 4, dtype=dtype)
+        for got, want in zip(compiled(x), parts(x), strict=True):
+            torch.testing.assert_close(got, want)
