@@ -2,11 +2,13 @@
 
 Hot reload prepares everything elsewhere and queues the swap with `at_next_call`. The swap runs on the training thread at the start of
 the next outermost captured call. With `trial` that call decides: if recording raises, or the results no longer have the shapes and
-dtypes that the last good call with the same inputs had, the swap is undone and the call is made again with the old code.
+dtypes that the last good call with the same inputs had, the swap is undone and the call is made again with the old code. A front end
+whose calls cannot be made again tells that one has ended by `passed`; beside captured functions it ends trials of its own code only.
 """
 from __future__ import annotations
 
 import collections
+import os
 import threading
 import traceback
 import weakref
@@ -24,10 +26,11 @@ _SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest
 
 _lock = threading.Lock()
 _queue: collections.deque[Callable[[int], None]] = collections.deque()
-_trials: list[Callable[[Exception], None]] = []
-_on_success: list[Callable[[int], None]] = []
+_trials: list[tuple[Callable[[Exception], None], str]] = []  # with the file that was edited, "" if any call can show it
+_on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
+_called = False  # whether a captured call was ever made
 version = 0  # goes up whenever queued code was put in force or taken back; traces of graph mode depend on it
 
 
@@ -54,29 +57,35 @@ def at_next_call(apply: Callable[[int], None]) -> None:
     """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything."""
     with _lock:
         _queue.append(apply)
-        _core.hold_replays(True)
+        _hold()
 
 
-def trial(undo: Callable[[Exception], None]) -> None:
+def trial(undo: Callable[[Exception], None], path: str = "") -> None:
     """Makes the next outermost captured call a trial; `undo(error)` runs if it fails, and the call is made again. From `apply` it means
-    the call about to begin."""
+    the call about to begin. path: the file whose code is tried."""
     with _lock:
-        _trials.append(undo)
-        _core.hold_replays(True)
+        _trials.append((undo, path))
+        _hold()
 
 
-def on_success(callback: Callable[[int], None]) -> None:
-    """`callback(step)` runs once: after the trial that is due has passed."""
+def on_success(callback: Callable[[int], None], path: str = "") -> None:
+    """`callback(step)` runs once: after the trial that is due for the file has passed."""
     with _lock:
-        _on_success.append(callback)
-        _core.hold_replays(True)
+        _on_success.append((callback, path))
+        _hold()
+
+
+def _hold() -> None:
+    # A replayed call would neither swap nor be a trial. Under the lock.
+    _core.hold_replays(waiting())
 
 
 def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> T:
     """Makes one outermost captured call: `run(step, check)` records and runs the function; it must pass the signature of its results
     to `check` before it executes anything. inputs: signature of the arguments."""
-    global version
+    global version, _called
     with _lock:
+        _called = True
         number = _core.step() + 1
         _core.set_step(number)
         due = list(_queue)
@@ -86,10 +95,10 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     if due:
         version += 1
     with _lock:
-        trials, successes = list(_trials), list(_on_success)
+        trials, successes = [undo for undo, _ in _trials], [callback for callback, _ in _on_success]
         _trials.clear()
         _on_success.clear()
-        _core.hold_replays(bool(_queue))
+        _hold()
     key = (name, inputs)
     tried = bool(trials)
     if tried:
@@ -108,15 +117,17 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     return result
 
 
-def passed() -> None:
+def passed(shows: Callable[[str], bool]) -> None:
     """A call has ended that its front end cannot make again: it was the trial of what was swapped before it, and what is queued is swapped
-    here, for the next one."""
+    here, for the next one. shows(path): whether code of that file is in calls of the front end; a trial that a captured function can show
+    and they cannot goes on."""
     global version
     number = _core.step()
     with _lock:
-        successes, due = list(_on_success), list(_queue)
-        _on_success.clear()
-        _trials.clear()
+        over = {path for _, path in (*_trials, *_on_success) if _shown(path, shows)}
+        successes, due = [callback for callback, path in _on_success if path in over], list(_queue)
+        _on_success[:] = [entry for entry in _on_success if entry[1] not in over]
+        _trials[:] = [entry for entry in _trials if entry[1] not in over]
         _queue.clear()
     for callback in successes:
         _guarded(callback, number)
@@ -124,12 +135,21 @@ def passed() -> None:
         _guarded(apply, number + 1)
     version += bool(due)
     with _lock:
-        _core.hold_replays(bool(_queue))
+        _hold()
 
 
 def waiting() -> bool:
-    """Whether `passed` has something to do."""
-    return bool(_queue or _on_success)
+    """Whether the end of a call has something to do with a reload."""
+    return bool(_queue or _trials or _on_success)
+
+
+def _shown(path: str, shows: Callable[[str], bool]) -> bool:
+    # Whether a call of a front end that shows these files ends the trial of one: no captured function can tell more about it.
+    if not path or not (_called or _functions):
+        return True
+    real = os.path.realpath(path)
+    codes = [getattr(getattr(captured, "function", None), "__code__", None) for captured in _functions]
+    return shows(path) and not any(code is not None and os.path.realpath(code.co_filename) == real for code in codes)
 
 
 def _guarded(function: Callable[[Any], None], argument: Any) -> None:

@@ -114,7 +114,7 @@ class Executable:
             _core.set_step(_core.step() + 1)
         results = self.call(arguments)
         if reloadable.waiting() and captures.active() is None:
-            reloadable.passed()
+            reloadable.passed(torch_reload.shows)
         return results
 
     def call(self, arguments: list[Any]) -> list[Any]:

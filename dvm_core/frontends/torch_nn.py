@@ -186,6 +186,15 @@ def clone(e: Emitter, a: Value) -> int:
     return e.copy(a)
 
 
+@lowers("select_backward.default")
+def select_backward(e: Emitter, g: Value, shape: Sequence[int], axis: int, index: int) -> int:
+    """g at one place of an axis, zeros elsewhere."""
+    floats(e, g)
+    axis %= len(shape)
+    one = (*shape[:axis], 1, *shape[axis + 1:])
+    return e.pad(e.reshape(g, one), tuple(index % shape[axis] if i == axis else 0 for i in range(len(shape))), tuple(shape))
+
+
 @lowers("cat.default")
 def cat(e: Emitter, values: Sequence[Value], axis: int = 0) -> int:
     """The values side by side along an axis."""

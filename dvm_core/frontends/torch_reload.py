@@ -10,6 +10,7 @@ from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._guards import TracingContext
 
 _roots: list[tuple[CodeType, frozenset[str]]] = []  # code that Dynamo compiled, the files of all code it found in there
+_files: set[str] = set()  # all that ever were among them, as real paths
 
 
 def compiled() -> None:
@@ -19,6 +20,12 @@ def compiled() -> None:
     files = frozenset(code.co_filename for code in [root, *(TracingContext.get_traced_code() or ())])
     if not any(known is root and its >= files for known, its in _roots):
         _roots.append((root, files))
+        _files.update(map(os.path.realpath, files))
+
+
+def shows(path: str) -> bool:
+    """Whether Dynamo ever found code of that file in what it compiled."""
+    return os.path.realpath(path) in _files
 
 
 def outdated(path: str) -> int:

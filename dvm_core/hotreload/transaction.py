@@ -20,11 +20,11 @@ class Boundary(Protocol):
     def at_next_call(self, apply: Callable[[int], None]) -> None:
         """Runs `apply(step)` once on the training thread, before the next outermost captured call records anything."""
 
-    def trial(self, undo: Callable[[Exception], None]) -> None:
-        """The next captured call (from inside `at_next_call`: the one about to begin) decides: if it raises, or its outputs change shape,
-        `undo(error)` is called and the call is made again."""
+    def trial(self, undo: Callable[[Exception], None], path: str) -> None:
+        """The next captured call (from inside `at_next_call`: the one about to begin) that can show code of the file decides: if it raises,
+        or its outputs change shape, `undo(error)` is called and the call is made again."""
 
-    def on_success(self, callback: Callable[[int], None]) -> None:
+    def on_success(self, callback: Callable[[int], None], path: str) -> None:
         """Calls `callback(step)` once, after that call has passed."""
 
 
@@ -109,8 +109,8 @@ class Transaction:
             self.book.put(self.path, self.texts[1])
             self._at_swap = fingerprint.launches(self.host.programs()) if self.needs_trial else {}
             if self.needs_trial:
-                self.host.boundary.trial(self._take_back)
-                self.host.boundary.on_success(self._keep)
+                self.host.boundary.trial(self._take_back, self.path)
+                self.host.boundary.on_success(self._keep, self.path)
         except Exception as error:  # a fault of ours after the swap: without its trial the new code must not stay
             self._take_back(error)
             return

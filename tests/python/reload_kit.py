@@ -21,10 +21,10 @@ class Calls:
     def at_next_call(self, apply):
         self.queue.append(apply)
 
-    def trial(self, undo):
+    def trial(self, undo, path):
         self.trials.append(undo)
 
-    def on_success(self, callback):
+    def on_success(self, callback, path):
         self.successes.append(callback)
 
     def call(self, function):

@@ -2,12 +2,14 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 if not torch.__version__.startswith("2.13."):
     pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
 
+import dvm_core as dvm  # noqa: E402
 from dvm_core import _core  # noqa: E402
 from dvm_core.frontends import capture, reloadable, torch_reload  # noqa: E402
 
@@ -130,9 +132,65 @@ def test_a_swap_that_is_queued_is_made_between_two_forwards_and_the_next_is_its_
     def swap(step):
         edited(module, "* 2.0", "* 3.0")
         torch_reload.outdated(module.__file__)
-        reloadable.on_success(lambda passed: told.append((step, passed)))
+        reloadable.on_success(lambda passed: told.append((step, passed)), module.__file__)
 
     reloadable.at_next_call(swap)
     assert torch.equal(compiled(x), old) and told == []
     assert not torch.allclose(compiled(x), old)
     assert told == [(_core.step(), _core.step())]
+
+
+def broken(x):
+    raise KeyError("new code")
+
+
+def shifted(x):
+    return x * 2 + 1
+
+
+@pytest.mark.parametrize("new", [broken, shifted])
+def test_a_forward_does_not_end_the_trial_of_a_captured_functions_new_code(module, new):
+    def scale(x):
+        return x * 2
+
+    function, a, x = dvm.jit(scale, mode="graph"), dvm.tensor(np.ones((2, 3), np.float32)), torch.ones(3, 4)
+    compiled = torch.compile(module.Model(), backend="dvm")
+    compiled(x)
+    for _ in range(3):
+        function(a)
+    assert torch_reload.shows(module.__file__) and not torch_reload.shows(__file__)
+    old, told, errors = scale.__code__, [], []
+
+    def undo(error):
+        errors.append(type(error))
+        scale.__code__ = old
+
+    def swap(step):
+        scale.__code__ = new.__code__
+        reloadable.trial(undo, __file__)
+        reloadable.on_success(told.append, __file__)
+
+    reloadable.at_next_call(swap)
+    for _ in range(3):
+        compiled(x)
+    assert told == errors == []
+    result = function(a).numpy()[0, 0]
+    assert (result, errors, told) == ((2, [KeyError], []) if new is broken else (3, [], [_core.step()]))
+    assert not reloadable.waiting() and function(a).numpy()[0, 0] == result
+
+
+def test_a_replay_is_held_until_the_trial_that_a_forward_swapped_in(module):
+    factors = {"scale": 2.0}
+
+    def scale(x):
+        return x * factors["scale"]
+
+    function, a, x, told = dvm.jit(scale, mode="graph"), dvm.tensor(np.ones((2, 3), np.float32)), torch.ones(3, 4), []
+    compiled = torch.compile(module.Model(), backend="dvm")
+    for _ in range(3):
+        function(a)
+    reloadable.at_next_call(lambda step: reloadable.on_success(told.append, __file__))
+    compiled(x)
+    assert told == []
+    function(a)  # its arguments are known: only the hold brings this call to Python
+    assert told == [_core.step()]

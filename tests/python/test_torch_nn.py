@@ -40,6 +40,7 @@ CASES = {
     "layer norm without bias": lambda a: F.layer_norm(a, a.shape[1:], a[0]), "embedding": table((3, 4)),
     "cross entropy": classes("mean"), "cross entropy, sum": classes("sum"), "cross entropy of rows": classes("none"),
     "cat": lambda a: torch.cat([a * 2, torch.exp(a)], 1) * a[:, :1], "split": lambda a: a.exp().split(1, 1)[0] * a,
+    "select": lambda a: a.exp()[1] * a[:, -2:-1] + torch.exp(a).select(1, -1).sum(),
     "mixed floats": lambda a: a * torch.ones((), dtype=torch.float64) + 1, "counts": lambda a: a / ((a > 0).sum(1, keepdim=True) + 1),
 }
 
