@@ -32,6 +32,7 @@ _WORDS = {"breakpoint": "Paused on tensor line", "instruction": "Paused on tenso
           "nan": "Paused on NaN", "inf": "Paused on infinity", "overflow": "Paused on overflow", "range": "Paused on a value out of range",
           "zeros": "Paused on zeros", "unchanged": "Paused on a weight", "diverged": "Paused on the first divergence"}
 _PYTHON_STOPS = ("breakpoint", "step")  # debugpy's stops that read as the VM's when they are on a tensor line; others say what they are
+_NO_AREA = "no fused area begins here (a forward stop stands in Python): stop with mode backward or at an instruction"
 
 
 @dataclass
@@ -201,6 +202,8 @@ class Stops:
         if self._next_queued():
             return {}
         stop = self.current
+        if arguments.get("granularity") == "tile" and (stop is None or stop.vm is None):
+            raise RequestError(_NO_AREA)
         if stop is not None and stop.vm is not None and self._session.has_agent and arguments.get("threadId") == stop.thread:
             if await self._step_vm(command, arguments, stop):
                 return {}
@@ -213,6 +216,9 @@ class Stops:
         kind = {"next": "line", "stepIn": "instruction", "stepOut": "out"}[command]
         if arguments.get("granularity") == "instruction" and command != "stepOut":
             kind = {"next": "instruction", "stepIn": "into"}[command]  # into: the tile code of a fused area
+        tile = arguments.get("granularity") == "tile" and command == "stepIn"  # ours: as `into`, and no step where there is none
+        if tile:
+            kind = "tile"
         self._step = (command, stop.thread)  # before asking: the next vmstop may come with the answer
         self._leave()
         try:
@@ -221,6 +227,8 @@ class Stops:
             self._session.log.note(f"the VM cannot step: {error}")
             self._step = None
             self.current = stop
+            if tile and stop.python:
+                raise RequestError(_NO_AREA) from None
             if not stop.python:
                 raise
             return False

@@ -35,8 +35,10 @@ class Terminal(Prompt):
     def _break(self, arg: str, once: bool) -> None:
         if not arg:
             return self.do_breakpoints("")
-        path, point = self.program.add_point(arg, once)
+        path, point, replaced = self.program.add_point(arg, once)
         self.say(breakpoint_line(path, point))
+        if replaced:
+            self.say(f"replaces {breakpoint_line(path, replaced)}")
 
     def do_clear(self, arg: str) -> None:
         """clear (cl) NUMBER | FILE:LINE | all: take breakpoints away"""
@@ -45,7 +47,7 @@ class Terminal(Prompt):
         gone = 0
         for file, points in list(self.program.points.items()):
             left = {at: point for at, point in points.items()
-                    if not (arg == "all" or point["id"] == number or (file, at) == (path, line))}
+                    if not (arg == "all" or point["id"] == number or file == path and line in (at, point.get("at")))}
             if len(left) < len(points):
                 gone += len(points) - len(left)
                 self.program.set_points(file, left)

@@ -108,7 +108,11 @@ class Prompt(cmd.Cmd):
 
     def do_tile(self, arg: str) -> None:
         """tile: into the tile code of the area that begins here; stepi goes on in it, next leaves it"""
-        self._step("stepIn", granularity="instruction")
+        try:
+            self._step("stepIn", granularity="tile")
+        except RequestFailed:
+            self.program.renew()  # the stop stands, its frames' ids do not
+            raise
 
     def _step(self, command: str, **more: Any) -> None:
         self.program.stopped()

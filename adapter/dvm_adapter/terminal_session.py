@@ -13,12 +13,14 @@ from typing import Any
 from dvm_wire import outcome
 
 from .client import Client, Message, RequestFailed
+from .terminal_text import moved
 
 ANSWER = 60.0  # seconds: an expression of the user may compute
 LOOK = 0.2  # seconds between looks at whether the adapter is still there
+STEPPED_OVER = "Frame skipped from debugging during step-in"  # debugpy's advice on a launch configuration, which there is none of here
 DEEPEST = 50  # frames that are asked for
 PLACE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
-POINT = re.compile(r"(?P<place>\S.*?:?\d+)(?:\s+mode\s+(?P<mode>\w+))?(?:\s+if\s+(?P<condition>.+?))?(?:\s+mode\s+(?P<late>\w+))?\s*")
+POINT = re.compile(r"(?P<place>(?:\S.*?:)?\d+)(?:\s+mode\s+(?P<mode>\w+))?(?:\s+if\s+(?P<condition>.+?))?(?:\s+mode\s+(?P<late>\w+))?\s*")
 
 
 class Mistake(Exception):
@@ -201,7 +203,8 @@ class Debuggee:
         return path, line
 
     # ---- breakpoints, filters, watches
-    def add_point(self, text: str, once: bool) -> tuple[str, Message]:
+    def add_point(self, text: str, once: bool) -> tuple[str, Message, Message | None]:
+        """The file, the breakpoint, and a different one that it replaces."""
         match = POINT.fullmatch(text)
         if not match:
             raise Mistake("break FILE:LINE [if CONDITION] [mode forward|backward|both]")
@@ -211,12 +214,14 @@ class Debuggee:
             if value:
                 point[name] = value
         before = self.points.get(path, {})
+        old = before.get(line)
+        replaced = old if old and any(old.get(name) != point.get(name) for name in ("condition", "mode", "once")) else None
         self.set_points(path, {**before, line: point})
         if self.points[path][line].get("reason") == "failed":
             told = str(self.points[path][line].get("message"))
             self.set_points(path, before)
             raise Mistake(told)
-        return path, self.points[path][line]
+        return path, self.points[path][line], replaced
 
     def set_points(self, path: str, points: dict[int, Message]) -> None:
         names = ("line", "condition", "mode")
@@ -227,10 +232,13 @@ class Debuggee:
 
     def _point_changed(self, body: Message) -> None:
         told = body.get("breakpoint") or {}
-        for points in list(self.points.values()):
+        for path, points in list(self.points.items()):
             for point in list(points.values()):
                 if point.get("id") == told.get("id"):
+                    before = point.get("at")
                     _take(point, told)
+                    if point.get("at") not in (None, before):
+                        self.said(f"breakpoint {point['id']} {moved(path, point)}")
 
     def set_filters(self, filters: dict[str, str]) -> None:
         """Raises Mistake, with the filters as they were, if one is not taken."""
@@ -256,7 +264,7 @@ class Debuggee:
         category, text = body.get("category"), str(body.get("output", ""))
         if category in ("stdout", "stderr"):
             self.said(text, lambda text: print(text, end="", flush=True, file=sys.stdout if category == "stdout" else sys.stderr))
-        elif category == "important":
+        elif category == "important" and not text.startswith(STEPPED_OVER):
             self.said(text.rstrip("\n"))
 
     def said(self, text: str, say: Callable[[str], None] | None = None) -> None:
@@ -272,9 +280,11 @@ class Debuggee:
 
 def _take(point: Message, told: Message) -> None:
     """What the engines now say of a breakpoint."""
-    for name in ("message", "reason"):
+    for name in ("message", "reason", "at"):
         point.pop(name, None)
     point.update({name: told[name] for name in ("id", "verified", "message", "reason") if name in told})
+    if told.get("line") not in (None, point["line"]):
+        point["at"] = told["line"]  # the line asked for has no code
 
 
 def told_by(error: Exception) -> str:

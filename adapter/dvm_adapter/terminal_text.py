@@ -63,6 +63,11 @@ def _line(frame: Message) -> str:
     return linecache.getline(source, frame["line"]).strip() if source else ""
 
 
+def moved(path: str, point: Message) -> str:
+    """Where a breakpoint stops whose line has no code."""
+    return f"stops at {os.path.basename(path)}:{point['at']}, since line {point['line']} has no code"
+
+
 def breakpoint_line(path: str, point: Message) -> str:
     words = [f"breakpoint {point['id']} at {os.path.basename(path)}:{point['line']}"]
     if point.get("mode"):
@@ -71,6 +76,8 @@ def breakpoint_line(path: str, point: Message) -> str:
         words.append(f"if {point['condition']}")
     if point["once"]:
         words.append("once")
+    if point.get("at"):
+        words.append(moved(path, point))
     if not point.get("verified"):
         words.append(f"(pending: {point['message']})" if point.get("message") else "(pending)")
     return "  ".join(words)

@@ -36,4 +36,5 @@ def _first_after(view: LaunchView, differs: Any) -> int:
 TARGETS: dict[str, Callable[[LaunchView], int]] = {
     "instruction": _next_instruction, "line": _next_line, "out": _out_of_function,
     "into": _next_instruction,  # where there is no tile code to go into
+    "tile": _next_instruction,  # as `into`, but refused there
 }

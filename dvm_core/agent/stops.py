@@ -299,14 +299,20 @@ class Stops:
             self._passed = (stop.launch.number, reached)
             self._announce(stop, "data" if text else "breakpoint" if points else "step", points, text)
 
+    def can_enter(self) -> bool:
+        """Whether a fused area begins at the present instruction, or its tile code is being stepped through."""
+        view = self.require().view
+        return view.tiles is not None or _area_at(view) is not None
+
     def _step_in_tiles(self, stop: Stop, kind: str) -> bool:
         """A step that begins and ends between tile instructions. Else the view is at an instruction of the program again."""
         view = stop.view
         if view.tiles is None:
-            if kind != "into" or view.launch.next != view.at or (found := tiles.enter(view)) is None or min(found.instructions) != view.at:
+            found = _area_at(view) if kind in ("into", "tile") else None
+            if found is None:
                 return False
             view.show(found)
-        elif kind in ("instruction", "into") and view.tiles.step():
+        elif kind in ("instruction", "into", "tile") and view.tiles.step():
             view.show(view.tiles)
         else:
             ended = view.tiles if view.tiles.replay.done else None
@@ -343,3 +349,10 @@ class Stops:
                     return index, [point.id for point in hit], ""
         launch.run_until(target)
         return target, [], ""
+
+
+def _area_at(view: LaunchView) -> tiles.Tiles | None:
+    """The tile code of the fused area whose first instruction the launch stands before."""
+    if view.launch.next != view.at or (found := tiles.enter(view)) is None or min(found.instructions) != view.at:
+        return None
+    return found

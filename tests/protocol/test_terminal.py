@@ -75,7 +75,8 @@ def test_a_tensor_line_is_looked_at_from_all_sides(session):
     assert told["p number"] == ["1"] and "  number = 1" in told["locals"]
     assert [line.split()[0] for line in told["tensors"]][0] == "h"
     assert any(line.startswith("▸") for line in told["list"]) and any("MUL" in line for line in told["dis"])
-    assert "forward" in told["programs"][0] and "peak" in told["memory"][0] and told["device"][0].startswith("cpu; there are cpu, ")
+    assert "forward" in told["programs"][0] and "1 areas" not in told["programs"][0] and "1 launches" not in told["programs"][0]
+    assert "peak" in told["memory"][0] and told["device"][0].startswith("cpu; there are cpu, ")
     assert any(line.split()[-1:] == [f"real.py:{Y}"] for line in told["next"])
     assert told["clear 1"] == ["1 cleared"] and told["breakpoints"] == ["filter uncaught"]
     assert [line for line in told["continue"] if line.startswith("step")][-1].startswith("step 2")
@@ -121,6 +122,23 @@ def test_a_temporary_breakpoint_stops_once_and_conditions_count(session):
     assert said[0] == [f"breakpoint 1 at fake_debuggee.py:{line}  if x == 2  once"]
     assert said[3] == ["2"] and said[4] == ["filter uncaught"]
     assert said[5][-1] == "the program ended with exit code 0" and code == 0
+
+
+def test_a_breakpoint_says_what_it_replaces_and_where_it_stops(session, tmp_path):
+    script = tmp_path / "blank.py"
+    script.write_text("x = 1\n\n\ny = x + 1\nprint(y)\n")
+    said, code = session(["break 4 if x == 1", "tbreak 4 mode backward", "tbreak 4 mode backward", "clear all", "break 2", "run",
+                          "clear blank.py:1", "c"], script)
+    assert said[1][1] == "replaces breakpoint 1 at blank.py:4  if x == 1" and len(said[2]) == 1
+    assert any(line.endswith("stops at blank.py:1, since line 2 has no code") for line in said[4] + said[5]), said
+    assert said[6] == ["1 cleared"] and code == 0
+
+
+def test_tile_does_not_move_where_there_is_no_area(session):
+    engine()
+    said, code = session([f"b real.py:{S}", "run", "tile", "where", "clear all", "quit"], REAL, 3, 0)
+    assert said[2] == ["error: no fused area begins here (a forward stop stands in Python): stop with mode backward or at an instruction"]
+    assert said[3][0].split()[-1] == f"real.py:{S}" and said[3][0].startswith("▸")
 
 
 def test_a_wrong_command_is_one_line_and_the_prompt_goes_on(session):

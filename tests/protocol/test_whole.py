@@ -380,6 +380,8 @@ def test_the_disassembly_view_goes_into_a_tile_and_out_again(session, program):
     session.stopped(reason="step")
     made = session.variables(session.scopes(session.stack(thread)[0]["id"])["Local memory"]["variablesReference"])
     assert made and all(numpy.prod(eval(variable["type"].partition("[")[2].rstrip("]").replace(",", "*"))) <= 32 for variable in made)
+    session.request("stepIn", threadId=thread, granularity="tile")
+    session.stopped(reason="step")
     before = len(steps_printed(session))
     session.go_on(thread)
     wait_for(lambda: len(steps_printed(session)) > before + 2)
