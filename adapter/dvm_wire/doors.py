@@ -166,7 +166,7 @@ def environment_of(pid: int) -> dict[str, str]:
 def knock(pid: int, message: dict[str, Any], timeout: float = 10.0) -> dict[str, Any]:
     """The answer of a process's door to `message`. Raises Shut."""
     told = _find(pid)
-    family, address = (socket.AF_UNIX, told["socket"]) if "socket" in told else (socket.AF_INET, ("127.0.0.1", told["port"]))
+    family, address = (socket.AF_UNIX, told["socket"]) if told.get("socket") is not None else (socket.AF_INET, ("127.0.0.1", told["port"]))
     try:
         with socket.socket(family) as sock:
             sock.settimeout(timeout)
@@ -184,22 +184,39 @@ def knock(pid: int, message: dict[str, Any], timeout: float = 10.0) -> dict[str,
 
 def _find(pid: int) -> dict[str, Any]:
     seen = dict.fromkeys([*folders({**os.environ, **environment_of(pid)}), *folders()])
+    reason = "has no door: it has not imported dvm_core, or runs where another cache or another home is used"
     for file in (folder / f"{_stem(pid)}.json" for folder in seen):
         try:
-            with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as opened:
+            # Not to wait for a writer, where it is a pipe.
+            with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
                 status = os.fstat(opened.fileno())
                 if hasattr(os, "getuid") and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
                     raise Shut(f"has a door that others than you can write to: {file}")
-                told = json.loads(opened.read(_MOST_BYTES))
+                told = _told(opened.read(_MOST_BYTES + 1)) if stat.S_ISREG(status.st_mode) else None
         except OSError:
             continue
-        except ValueError:
-            raise Shut(f"has a door that cannot be read: {file}") from None
-        if isinstance(told, dict) and isinstance(told.get("token"), str) and (
-                isinstance(told.get("port"), int) or isinstance(told.get("socket"), str) and hasattr(socket, "AF_UNIX")):
+        if told is not None:
             return told
-        raise Shut(f"has a door that cannot be read: {file}")
-    raise NoDoor("has no door: it has not imported dvm_core, or runs where another cache or another home is used")
+        reason = f"has a door that cannot be read: {file}"
+    raise NoDoor(reason)
+
+
+def _told(text: bytes) -> dict[str, Any] | None:
+    """What a door's file says, None if that leads nowhere."""
+    try:
+        told = json.loads(text) if len(text) <= _MOST_BYTES else None
+        if not isinstance(told, dict):
+            return None
+        token, port, path = told.get("token"), told.get("port"), told.get("socket")
+        if not isinstance(token, str) or not token.isascii():
+            return None
+        if path is not None:
+            fits = isinstance(path, str) and hasattr(socket, "AF_UNIX") and 0 < len(os.fsencode(path)) <= _LONGEST and "\0" not in path
+        else:
+            fits = type(port) is int and 0 < port < 1 << 16
+    except (ValueError, RecursionError):  # among them what no file system can name
+        return None
+    return told if fits else None
 
 
 __all__ = ["Door", "NoDoor", "Shut", "environment_of", "folders", "knock", "start_time", "stat_fields", "sweep"]

@@ -90,6 +90,13 @@ def current() -> Any:
     return _session if connected() else None
 
 
+def leave() -> None:
+    """Ends the session, if there is one, and returns when nothing of it is left; the program runs on."""
+    if _session is not None and not _session.connection.closed:
+        _session.connection.close()
+        _session.connection.wait_until_gone()
+
+
 def _after_fork() -> None:
     # The thread that served the parent's connection does not exist here, and the socket is the parent's: the child gets its own.
     global _session, _lock, _making

@@ -5,9 +5,11 @@ has gone, nothing is traced, and children of the program are not led to it any m
 threads stay where they are, and do nothing."""
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import agent
@@ -16,6 +18,7 @@ from .python_stop import _module, _need
 from .tracing import TRACING
 
 _GOING = 10.0  # seconds for the debugger that was here to be gone, once it goes
+_CONNECT = 10.0  # seconds for who waits to take the connection
 
 
 class Refused(Exception):
@@ -34,29 +37,64 @@ def listens() -> list[Any] | None:
 
 def attach(host: str, port: int, token: str, environment: dict[str, str], *, subprocesses: bool) -> None:
     """Connects the agent to the adapter, by the variables it would have given a program it starts, and Python's debugger of this process to
-    the debugpy that waits at host:port. Raises Refused, errors.Error (no debugpy), OSError."""
+    the debugpy that waits at host:port. Raises Refused, errors.Error (no debugpy), OSError, with the process as it was."""
     book = remember_sources()
-    debugpy = debug._debugpy()
-    _module("debugpy.server.api")  # makes its pydevd known, and the protocol that pydevd speaks
-    pydevd = _module("pydevd")
     _wait_until_gone()
     if python_stop.debugger(attached=False) is not None:
         raise Refused("has a debugger already")
-    before = {name: os.environ.get(name) for name in ("DVM_DEVICE",)}
-    os.environ.update(environment)
-    # First: a breakpoint may be hit as soon as the other one is there. A device is chosen only if this debugger named one.
-    agent.start(environment.get("DVM_DEVICE", ""), before)
-    _gate_children()
-    # From an attachment before: children would be sent to a port that is closed.
-    _need(pydevd, "SetupHolder").setup = None
-    with TRACING.alone():
-        pydevd.settrace(
-            host=host, port=port, suspend=False, patch_multiprocessing=subprocesses, wait_for_ready_to_run=False,
-            block_until_connected=True, access_token=token, notify_stdin=False,
-            dont_trace_start_patterns=(os.path.dirname(os.path.abspath(debugpy.__file__)),),
-            dont_trace_end_patterns=("debugpy_launcher.py",))
+    # First: where nobody waits any more, nothing has been touched.
+    with contextlib.ExitStack() as undo:
+        client = undo.enter_context(socket.create_connection((host, port), _CONNECT))
+        client.settimeout(None)
+        debugpy = debug._debugpy()
+        _module("debugpy.server.api")  # makes its pydevd known, and the protocol that pydevd speaks
+        pydevd = _module("pydevd")
+        undo.callback(_restore, {name: os.environ.get(name) for name in environment})
+        before = {name: os.environ.get(name) for name in ("DVM_DEVICE",)}
+        os.environ.update(environment)
+        if not agent.connected():
+            undo.callback(agent.leave)
+        # Before Python's debugger: a breakpoint may be hit as soon as that is there. A device is chosen only if this debugger named one.
+        agent.start(environment.get("DVM_DEVICE", ""), before)
+        _gate_children()
+        undo.callback(_leave, pydevd)
+        # From an attachment before: children would be sent to a port that is closed.
+        _need(pydevd, "SetupHolder").setup = None
+        with TRACING.alone(), _connected(pydevd, client):
+            pydevd.settrace(
+                host=host, port=port, suspend=False, patch_multiprocessing=subprocesses, wait_for_ready_to_run=False,
+                block_until_connected=True, access_token=token, notify_stdin=False,
+                dont_trace_start_patterns=(os.path.dirname(os.path.abspath(debugpy.__file__)),),
+                dont_trace_end_patterns=("debugpy_launcher.py",))
+        undo.pop_all()  # it is in: from here its leaving undoes this
     _prepare_with_client(book.get)
     TRACING.settle()
+
+
+@contextlib.contextmanager
+def _connected(pydevd: Any, client: socket.socket) -> Iterator[None]:
+    """Inside, pydevd takes that connection for the one it would open. A process forked meanwhile opens its own."""
+    connect, here = _need(pydevd, "start_client"), os.getpid()
+    pydevd.start_client = lambda *where: client if os.getpid() == here else connect(*where)
+    try:
+        yield
+    finally:
+        pydevd.start_client = connect
+
+
+def _leave(pydevd: Any) -> None:
+    """Takes out a debugger that came in only in part."""
+    if python_stop.debugger(attached=False) is not None:
+        _need(pydevd, "stoptrace")()
+    _need(pydevd, "SetupHolder").setup = None
+
+
+def _restore(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _prepare_with_client(in_force: Callable[[str], str | None]) -> None:

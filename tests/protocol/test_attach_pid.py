@@ -26,9 +26,9 @@ WAIT = 120  # seconds: on hanging, not on speed
 class Program:
     """A running program, and what it has printed."""
 
-    def __init__(self, *arguments, program=PROGRAM):
+    def __init__(self, *arguments, program=PROGRAM, **more):
         self.process = subprocess.Popen([sys.executable, "-X", "faulthandler", str(program), *map(str, arguments)], stdout=subprocess.PIPE,
-                                        env={**environment(), "DVM_CACHE": os.environ["DVM_CACHE"]}, text=True)
+                                        env={**environment(), "DVM_CACHE": os.environ["DVM_CACHE"]}, text=True, **more)
         self.pid = self.process.pid
         self.lines = []
         self._coming = queue.Queue()
@@ -304,6 +304,86 @@ def test_a_door_opens_for_its_user_and_the_token_alone(run):
     file.chmod(0o644)
     with pytest.raises(doors.Shut, match="others than you"):
         doors.knock(program.pid, {"cmd": "hello"})
+
+
+@pytest.fixture
+def sleeping():
+    """A process, and where its door would be described."""
+    process = subprocess.Popen(["sleep", "600"])
+    folder = doors.folders()[-1]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = folder / f"{process.pid}-{doors.start_time(process.pid) or 0}.json"
+    yield process.pid, file
+    process.kill()
+    process.wait()
+    file.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("text", [
+    None, "", "[" * 4000, "1" * 5000, "[]", '{"token": "x"}', '{"port": 5678}', '{"port": 5678, "token": 1}',
+    *(f'{{"port": {port}, "token": "x"}}' for port in ("99999999", "-1", "0", "true", "1.0", '"5678"')),
+    *(f'{{"socket": "{path}", "token": "x"}}' for path in ("", r"\ud800", r"a\u0000b", "a" * 200)),
+    '{"socket": 1, "port": 5678, "token": "x"}', r'{"port": 5678, "token": "\ud800"}', '{"port": 5678, "token": "x"}' + " " * 5000])
+def test_a_file_that_describes_no_door_is_none(sleeping, text):
+    pid, file = sleeping
+    if text is None:
+        os.mkfifo(file, 0o600)
+    else:
+        file.write_text(text)
+        file.chmod(0o600)
+    with pytest.raises(doors.NoDoor, match="cannot be read"):
+        doors.knock(pid, {"cmd": "hello"})
+
+
+LED_ASTRAY = """\
+import os, subprocess, sys, time
+import dvm_core
+
+print("up", flush=True)
+if sys.argv[1] == "late":  # Python's debugger fails once it is connected
+    import debugpy.server.api
+    import pydevd
+    kept = pydevd.PyDB.initialize_network
+    def fails(self, sock):
+        pydevd.PyDB.initialize_network = kept
+        raise RuntimeError("no more threads")
+    pydevd.PyDB.initialize_network = fails
+    print("broken", flush=True)
+environment = dict(os.environ)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+done = subprocess.run([sys.executable, "-c", "print(7)"], capture_output=True, text=True)
+print("child", done.returncode, repr(done.stdout + done.stderr), flush=True)
+pid = os.fork()
+if not pid:
+    os._exit(7)
+print("fork", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+print("same", dict(os.environ) == environment, flush=True)
+while True:
+    time.sleep(0.01)  # here
+"""
+
+
+@pytest.mark.parametrize(("how", "why"), [("early", "refused"), ("late", "no more threads")])
+def test_a_failed_attach_leaves_the_program_as_it_was(adapter, run, tmp_path, how, why):
+    (path := tmp_path / "led.py").write_text(LED_ASTRAY)
+    program = run(how, tmp_path / "go", program=path, stderr=subprocess.STDOUT)
+    program.line(where=lambda words: words == ["broken" if how == "late" else "up"])
+    while not any(file for folder in doors.folders() for file in folder.glob(f"{program.pid}-*.json")):
+        assert program.process.poll() is None
+    with socket.create_server(("127.0.0.1", 0)) as waiting:
+        port = waiting.getsockname()[1]
+        if how == "early":
+            waiting.close()
+        environ = {dvm_wire.ENV_ADDRESS: f"127.0.0.1:{port}", dvm_wire.ENV_TOKEN: "x"} if how == "early" else {}
+        ask = {"cmd": "attach", "host": "127.0.0.1", "port": port, "access": "x", "environment": environ}
+        said = doors.knock(program.pid, ask, WAIT)
+    assert not said["ok"] and why in said["error"], said
+    assert doors.knock(program.pid, {"cmd": "hello"}, WAIT)["debugged"] is False
+    (tmp_path / "go").touch()
+    assert [program.line() for _ in range(3)] == [["child", "0", r"'7\n'"], ["fork", "7"], ["same", "True"]]
+    session = attach(adapter(), program.pid, line_of(path, "# here"), path=path)
+    stopped(session)
 
 
 def test_doors_of_killed_programs_are_swept_and_those_of_ended_ones_gone(run):
