@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dvm_wire import ENV_LAUNCHED
-from dvm_wire.doors import NoDoor, Shut, environment_of, knock
+from dvm_wire.doors import NoDoor, Shut, environment_of, knock, start_time
 
 from .channel import Message
 from .config import environment_for
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 _KNOCK = 30.0  # seconds for the door's first answer: a program deep in a native call that holds the GIL gives none
+_IMPORTING = 5.0  # seconds from its start in which a program may yet import dvm_core
+_LOOK = 0.2  # seconds between knocks meanwhile
 _ENTER = 60.0  # seconds for Python's debugger to be loaded and connected
 _PTRACE = Path("/proc/sys/kernel/yama/ptrace_scope")
 _OLDEST = (3, 8)  # that debugpy injects itself into
@@ -59,7 +61,7 @@ def _name_of(owner: int) -> str:
 async def at_door(pid: int) -> Message | str:
     """What the process says at its door; a text that says why there is nobody. Raises RequestError if it cannot be attached to at all."""
     try:
-        told = await asyncio.to_thread(knock, pid, {"cmd": "hello"}, _KNOCK)
+        told = await _first_answer(pid)
     except NoDoor as reason:
         return str(reason)
     except Shut as reason:  # nor is it injected: a process that has no time to answer would be stopped for long
@@ -67,6 +69,24 @@ async def at_door(pid: int) -> Message | str:
     if told.get("debugged"):
         raise RequestError(f"process {pid} is attached to a debugger already: end that session first", show=True)
     return told
+
+
+async def _first_answer(pid: int) -> Message:
+    """What a knock is answered with; a process that was started just now is given time to import dvm_core. Raises Shut."""
+    while True:
+        try:
+            return await asyncio.to_thread(knock, pid, {"cmd": "hello"}, _KNOCK)
+        except NoDoor:
+            if not _young(pid):
+                raise
+        await asyncio.sleep(_LOOK)
+
+
+def _young(pid: int) -> bool:
+    try:
+        return float(_read("/proc/uptime").split()[0]) - int(start_time(pid)) / os.sysconf("SC_CLK_TCK") < _IMPORTING
+    except (IndexError, ValueError):  # gone, or a system that does not say
+        return False
 
 
 async def enter(session: Session, pid: int, access: str, answer: asyncio.Future[Any]) -> None:

@@ -184,7 +184,7 @@ def knock(pid: int, message: dict[str, Any], timeout: float = 10.0) -> dict[str,
 
 def _find(pid: int) -> dict[str, Any]:
     seen = dict.fromkeys([*folders({**os.environ, **environment_of(pid)}), *folders()])
-    reason = "has no door: it has not imported dvm_core, or runs where another cache or another home is used"
+    reason = "has not imported dvm_core (yet), so it has no door; or it runs where another cache or another home is used"
     for file in (folder / f"{_stem(pid)}.json" for folder in seen):
         try:
             # Not to wait for a writer, where it is a pipe.

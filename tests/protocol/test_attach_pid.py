@@ -229,7 +229,7 @@ def test_the_remedy_is_named_where_injection_cannot_work(adapter, run, tmp_path,
     program.line()
     monkeypatch.setenv("PATH", str(tmp_path))
     text = refused(adapter(), program.pid)
-    assert "has no door" in text and "needs gdb" in text and "apt install gdb" in text and "dvm.debug.listen" in text
+    assert "has not imported dvm_core (yet)" in text and "needs gdb" in text and "apt install gdb" in text and "dvm.debug.listen" in text
 
 
 def dvm(*arguments):
@@ -260,7 +260,7 @@ def test_a_running_program_takes_a_saved_file_without_a_debugger(run, tmp_path):
     code, said = dvm("reload", program.pid, str(foreign))
     assert code == 1 and said.strip() == "secrets refused: no module of the program was made from this file"
     code, said = dvm("reload", os.getpid())
-    assert code == 1 and f"process {os.getpid()} has no door" in said
+    assert code == 1 and f"process {os.getpid()} has not imported dvm_core (yet)" in said
 
 
 def test_the_terminal_attaches_and_leaves_the_program_running(run):
