@@ -29,6 +29,7 @@ export class TensorPanel implements vscode.Disposable {
   private readonly panel: vscode.WebviewPanel;
   private readonly partners: Partners;
   private readonly disposed = new vscode.EventEmitter<void>();
+  private closed = false;
   readonly onDisposed = this.disposed.event;
   target: Target;
   /** The agent's reference of an expression, for as long as the stop lasts. */
@@ -50,6 +51,7 @@ export class TensorPanel implements vscode.Disposable {
     this.partners = new Partners(sessions, model);
     this.point(target);
     this.panel.onDidDispose(() => {
+      this.closed = true;
       clearTimeout(this.timer);
       this.partners.dispose();
       if (this.target.watch !== undefined) void this.model.setValues(this.target.watch, false);
@@ -78,7 +80,7 @@ export class TensorPanel implements vscode.Disposable {
 
   /** There is something newer to show. */
   stale(): void {
-    if (this.panel.visible) this.post({ type: 'stale' });
+    if (this.visible) this.post({ type: 'stale' });
   }
 
   runStateChanged(): void {
@@ -232,12 +234,12 @@ export class TensorPanel implements vscode.Disposable {
   // ---- to the page ---------------------------------------------------------------------------------------------------------------
   /** History and partners; ten times a second is as current as an eye can see. */
   postState(): void {
-    if (!this.panel.visible || this.timer) return;
+    if (!this.visible || this.timer) return;
     this.timer = setTimeout(
       () => {
         this.timer = undefined;
         this.posted = Date.now();
-        if (this.panel.visible) this.post({ type: 'state', state: this.state() });
+        if (this.visible) this.post({ type: 'state', state: this.state() });
       },
       Math.max(0, this.posted + HISTORY_MS - Date.now()),
     );
@@ -260,7 +262,13 @@ export class TensorPanel implements vscode.Disposable {
     };
   }
 
+  private get visible(): boolean {
+    return !this.closed && this.panel.visible;
+  }
+
+  /** An answer may come after the page was closed. */
   private post(message: ToTensorPage): void {
+    if (this.closed) return;
     void this.panel.webview.postMessage(message);
   }
 
