@@ -1,5 +1,9 @@
-"""The models of examples/models train with torch.compile(backend="dvm"): PyTorch's losses, no graph or program anew, flat memory."""
+"""The models of examples/models train with torch.compile(backend="dvm"): PyTorch's losses, no graph or program anew, flat memory.
+
+DVM_MODELS=all trains all eight; PyTorch takes a minute to compile each of the others."""
 from __future__ import annotations
+
+import os
 
 import numpy as np
 import pytest
@@ -25,7 +29,7 @@ def fresh():
     torch._dynamo.reset()
 
 
-@pytest.mark.parametrize("model", models.MODELS)
+@pytest.mark.parametrize("model", models.MODELS if os.environ.get("DVM_MODELS") == "all" else ("mlp", "lstm", "mmoe"))
 def test_200_steps_give_torchs_losses_with_the_first_steps_graphs(model: str) -> None:
     train, setup = models.module("torch", "loop").train, models.module("torch", model).setup
     losses, made, live = [], [], []
