@@ -134,21 +134,22 @@ class Breakpoints:
             return [{"verified": False, "id": self.new_id(), "reason": "failed", "message": "a source without a path"} for _ in wanted]
         before = self._files.get(path, {})
         points = asked = [self._point(path, one, before) for one in wanted]
-        self._files[path] = {self._key(point.asked): point for point in points}
+        mine = self._files[path] = {self._key(point.asked): point for point in points}
         kept = {point.id for point in points}
         for point in before.values():
             if point.id not in kept:
                 self._by_id.pop(point.id, None)
         if arguments.get("sourceModified"):  # the list is for what was saved, which may not be in force yet, or never
             await self._session.reloads.compare(path)
-            points = list(self._files.get(path, {}).values())
+            if self._files.get(path) is not mine:  # a newer list came meanwhile
+                points = list(self._files.get(path, {}).values())
         self._session.tracing.look()
         # Both engines' requests leave in this order, without a wait between them; only the answers are waited for.
         python = self._ask_python(path, arguments, points)
         tensor = self._ask_agent()
         await python
         await tensor
-        return [self._files.get(path, {}).get(self._key(point.asked), point).shown() for point in asked]
+        return [point.shown() for point in asked]
 
     @staticmethod
     def _key(asked: Message) -> Key:
