@@ -10,7 +10,8 @@ SETTLED = 0.02  # seconds a file must stay the same before it is read
 _SHORT, _FEW = 40, 3  # characters of values, and how many of them, that are told in a line
 _PATIENCE = 2.0  # seconds after which a file that never stays the same is read as it is
 
-Stamp = tuple[int, int, int]  # modification time in ns, size, inode
+Stamp = tuple[int, int, int, int]  # modification time in ns, size, inode; time of the last change of any of it, also of the mode
+_WRITTEN = slice(3)  # of a stamp, what no `chmod` changes
 
 
 def stamp(path: str) -> Stamp | None:
@@ -19,7 +20,7 @@ def stamp(path: str) -> Stamp | None:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
 
 
 def folders(files: Iterable[str]) -> list[str]:
@@ -64,11 +65,11 @@ class Saves:
         """Files that were saved since and have settled. A file seen for the first time is as it should be.
 
         closed: files that are known to be whole, for their writer has closed them. An empty one must settle all the same: editors empty a
-        file before they fill it."""
+        file before they fill it. Of these a save is seen also if size and modification time are as they were."""
         now, saved = self._now(), []
         for path in sorted(self.files):
             found = stamp(path)
-            if path not in self._moving and (found is None or self._known.setdefault(path, found) == found):  # gone: its return is told
+            if path not in self._moving and (found is None or not self._differs(path, found, path in closed)):  # gone: its return is told
                 continue
             if path not in self._moving:  # the event took its time: what it has stayed the same for already counts
                 self._moving[path] = found, now - (max(0.0, self._wall() - found[0] / 1e9) if found else 0.0)
@@ -78,10 +79,15 @@ class Saves:
                 self._moving[path] = found, now
             elif whole or now - since >= SETTLED:
                 del self._moving[path]
-                if found is not None and self._known.get(path) != found:
+                if found is not None and self._differs(path, found, path in closed):
                     self._known[path] = found
                     saved.append(path)
         return saved
+
+    def _differs(self, path: str, found: Stamp, closed: bool) -> bool:
+        """Whether the file was written since it was read. A writer that has closed it may have set its times back (`cp -p`, `rsync -t`)."""
+        known = self._known.setdefault(path, found)
+        return known != found if closed else known[_WRITTEN] != found[_WRITTEN]
 
 
 def outcome(body: dict[str, Any]) -> str:

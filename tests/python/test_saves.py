@@ -80,6 +80,19 @@ def test_a_file_that_comes_back_as_it_was_is_no_save(tmp_path):
     assert saves.look() == [] and not saves.moving
 
 
+def test_a_save_that_leaves_size_and_time_as_they_were_is_seen_when_its_writer_closes_it(tmp_path):
+    path = tmp_path / "a.py"
+    saves, clock = watched(path)
+    before = path.stat()
+    while path.stat().st_ctime_ns == before.st_ctime_ns:  # the file system's clock ticks every few milliseconds
+        path.write_text("RATE = 2.0\n")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert saves.look([str(path)]) == [str(path)]
+    path.chmod(0o600)
+    clock.time += SETTLED
+    assert saves.look() == [] and not saves.moving, "another mode is no other text"
+
+
 def test_a_watched_file_that_is_gone_does_not_keep_the_watcher_looking(tmp_path):
     path = tmp_path / "a.py"
     saves, clock = watched(path)
