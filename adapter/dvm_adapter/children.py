@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from dvm_wire.doors import environment_of
-from dvm_wire.ranks import rank_of
+from dvm_wire.ranks import rank_of, scheduler
 
 from .channel import Message
 from .debugpy_peer import DebugpyPeer
@@ -60,11 +60,14 @@ class Children:
 
     def _name_of(self, pid: Any) -> str | None:
         """`rank N`; its own children inherit its environment, and keep their number."""
-        rank = rank_of(environment_of(pid)) if isinstance(pid, int) else None
+        environment = environment_of(pid) if isinstance(pid, int) else {}
+        of_parent = environment_of(self._session.debuggee.pid) if self._session.debuggee.pid else {}
+        if scheduler(environment):
+            return "scheduler" if not scheduler(of_parent) else f"scheduler, subprocess {pid}"
+        rank = rank_of(environment)
         if rank is None:
             return None
-        of_parent = rank_of(environment_of(self._session.debuggee.pid)) if self._session.debuggee.pid else None
-        return f"rank {rank}" if rank != of_parent else f"rank {rank}, subprocess {pid}"
+        return f"rank {rank}" if rank != rank_of(of_parent) else f"rank {rank}, subprocess {pid}"
 
     def _is_helper(self, configuration: dict[str, Any]) -> bool:
         pid = configuration.get("subProcessId")

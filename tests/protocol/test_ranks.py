@@ -5,6 +5,7 @@ import sys
 import threading
 
 import pytest
+from dvm_wire.ranks import rank_of, size_of
 from harness import PROGRAMS, line_of
 
 pytest.importorskip("numpy")
@@ -57,13 +58,21 @@ def test_a_forked_process_is_a_session_with_its_tensors(adapter, how):
     assert "worker 1 12.0" in root.printed() and "ended 0" in root.printed()
 
 
+def test_a_rank_is_what_the_launcher_says():
+    told = [({"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "8"}, 3, 8), ({"MS_ROLE": "MS_WORKER", "RANK_ID": "1", "RANK_SIZE": "2"}, 1, 2),
+            ({"MS_ROLE": "MS_SCHED", "RANK_ID": "0", "RANK_SIZE": "2"}, None, 2), ({"PMI_RANK": "1", "PMI_SIZE": "4"}, 1, 4),
+            ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}, 2, 4), ({"LOCAL_RANK": "0"}, 0, None),
+            ({"RANK": "-1"}, None, None)]
+    assert [(rank_of(environment), size_of(environment)) for environment, *_ in told] == [(rank, size) for _, rank, size in told]
+
+
 def test_processes_started_with_a_rank_are_named_by_it(adapter):
-    found, root = children(adapter, 2, [LINE], program=str(PROGRAM), args=["launcher"])
-    assert sorted(found) == ["rank 0", "rank 1"]
+    found, root = children(adapter, 3, [LINE], program=str(PROGRAM), args=["launcher"])
+    assert sorted(found) == ["rank 0", "rank 1", "scheduler"]
     for child in found.values():
         stop_and_go_on(child)
     root.event("terminated", timeout=WAIT)
-    assert "ended 0 0" in root.printed()
+    assert "ended 0 0 0" in root.printed()
 
 
 @needs_torch

@@ -38,13 +38,14 @@ def multiprocess():
 
 
 def launcher():
-    """As torchrun and msrun do it: a process for each rank, with its number in the environment."""
-    ranks = [subprocess.Popen([sys.executable, __file__, "rank"], env={**os.environ, "RANK": str(number)}) for number in range(2)]
+    """As msrun and mpirun do it: a process for each rank, with its number in the environment, and msrun's scheduler."""
+    told = [{"MS_ROLE": "MS_SCHED", "RANK_ID": "0"}, {"RANK_ID": "0"}, {"OMPI_COMM_WORLD_RANK": "1"}]
+    ranks = [subprocess.Popen([sys.executable, __file__, "rank"], env={**os.environ, **one}) for one in told]
     print("ended", *[process.wait() for process in ranks], flush=True)
 
 
 def rank():
-    work(int(os.environ["RANK"]))
+    work(len(sys.argv))
 
 
 def torchrun():
