@@ -14,7 +14,7 @@ from dvm_wire import watching
 
 from . import _core, _library_prefixes
 from .errors import ArgumentError
-from .frontends import capture, reloadable
+from .frontends import reloadable
 from .frontends.notices import notice
 from .hotreload import Host, Reloader, Report, SourceBook
 
@@ -31,7 +31,7 @@ class OnSave:
         self._book.remember(str(script))
         self._saves = dvm_wire.Saves()
         self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
-        host = Host(reloadable, _core.programs, step=reloadable.step, capturing=lambda: bool(capture.captures()), settle=dvm_wire.settle)
+        host = Host(reloadable, _core.programs, step=reloadable.step, capturing=reloadable.calling, settle=dvm_wire.settle)
         self._reloader = Reloader(self._book, host, _tell)
         self._thread = threading.Thread(target=self._run, name="dvm-watch", daemon=True)
 

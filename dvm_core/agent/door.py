@@ -13,7 +13,7 @@ from typing import Any
 import dvm_wire
 
 from .. import _core, agent
-from ..frontends import capture, reloadable
+from ..frontends import reloadable
 from ..hotreload import REFUSED, Host, Reloader, Report, SourceBook
 from ..hotreload.report import FOREIGN
 from ..hotreload.sources import read
@@ -139,7 +139,7 @@ def _own_reloader() -> Reloader:
     """Where no session is connected. Its book is the one a session will have."""
     global _reloader
     if _reloader is None:
-        host = Host(reloadable, _core.programs, step=reloadable.step, capturing=lambda: bool(capture.captures()), settle=dvm_wire.settle)
+        host = Host(reloadable, _core.programs, step=reloadable.step, capturing=reloadable.calling, settle=dvm_wire.settle)
         _reloader = Reloader(agent.remember_sources(), host, thread=lambda run: hidden_thread(run, "dvm-reload"))
     return _reloader
 

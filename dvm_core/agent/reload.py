@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import dvm_wire
 
 from .. import _core, hotreload
-from ..frontends import capture, reloadable
+from ..frontends import reloadable
 from ..hotreload.sources import read
 from . import python_stop
 from .commands import Answer, Arguments, Reply, command, need
@@ -22,7 +22,7 @@ _MOST_FRAMES = 50  # of a recursion; each carries a text
 def make_reloader(session: Session, book: hotreload.SourceBook) -> hotreload.Reloader:
     """The session's reloader; what it has to tell after its answers becomes `reload` events."""
     host = hotreload.Host(reloadable, _core.programs, step=reloadable.step, stopped=lambda: session.stops.looking,
-                          capturing=lambda: bool(capture.captures()), swapped=lambda path: python_stop.code_changed(),
+                          capturing=reloadable.calling, swapped=lambda path: python_stop.code_changed(),
                           settle=dvm_wire.settle)
 
     def news(report: hotreload.Report) -> None:

@@ -3,7 +3,8 @@
 Hot reload prepares everything elsewhere and queues the swap with `at_next_call`. The swap runs on the training thread at the start of
 the next outermost captured call. With `trial` that call decides: if recording raises, or the results no longer have the shapes and
 dtypes that the last good call with the same inputs had, the swap is undone and the call is made again with the old code. A front end
-whose calls cannot be made again tells that one has ended by `passed`; beside captured functions it ends trials of its own code only.
+whose calls begin elsewhere makes them by `attempt`, and tells that one has ended by `passed`; beside captured functions it ends trials of
+its own code only.
 """
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 
 from .. import _core
 from ..errors import Error
+from . import capture
 from .notices import notice
 
 T = TypeVar("T")
@@ -31,6 +33,8 @@ _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
 _called = False  # whether a captured call was ever made
+_attempts: dict[int, set[Any]] = {}  # of the threads that make such a call: what has passed in it while something waited
+os.register_at_fork(after_in_child=_attempts.clear)
 version = 0  # goes up whenever queued code was put in force or taken back; traces of graph mode depend on it
 
 
@@ -117,17 +121,60 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     return result
 
 
-def passed(shows: Callable[[str], bool]) -> None:
-    """A call has ended that its front end cannot make again: it was the trial of what was swapped before it, and what is queued is swapped
-    here, for the next one. shows(path): whether code of that file is in calls of the front end; a trial that a captured function can show
-    and they cannot goes on."""
+def attempt(run: Callable[[], T], shows: Callable[[str], bool]) -> T:
+    """Makes a call of a front end that does not begin it here. It is the trial of what was swapped before it: if it fails, the new code is
+    taken back and the call is made again. What is queued is swapped after it. shows(path): whether code of that file is in calls of the
+    front end; a trial that a captured function can show and they cannot goes on."""
+    thread = threading.get_ident()
+    if thread in _attempts:
+        return run()
+    _attempts[thread] = set()
+    try:
+        due = _due(shows) if waiting() else frozenset()
+        try:
+            result = run()
+        except Exception as error:
+            if not waiting():
+                raise
+            over = _due(shows)
+            _take_back(over, error)  # also what was swapped meanwhile: its answer may be the last
+            if not due & over:
+                raise
+            traceback.clear_frames(error.__traceback__)  # as above
+        else:
+            if waiting():
+                _end(due)
+            return result
+        return run()
+    finally:
+        _attempts.pop(thread, None)
+
+
+def passed(shows: Callable[[str], bool], part: Any) -> None:
+    """Such a call has ended, or a part of it: of an attempt that is a loop, in which the same part ends twice, a round has."""
+    parts = _attempts.get(threading.get_ident())
+    if parts is None or part in parts:
+        _end(_due(shows))
+    else:
+        parts.add(part)
+
+
+def calling() -> bool:
+    """Whether a call is made that an edit should not come into."""
+    return bool(_attempts) or bool(capture.captures())
+
+
+def _due(shows: Callable[[str], bool]) -> frozenset[str]:
+    with _lock:
+        return frozenset(path for _, path in (*_trials, *_on_success) if _shown(path, shows))
+
+
+def _end(over: frozenset[str]) -> None:
     global version
     number = _core.step()
     with _lock:
-        over = {path for _, path in (*_trials, *_on_success) if _shown(path, shows)}
         successes, due = [callback for callback, path in _on_success if path in over], list(_queue)
-        _on_success[:] = [entry for entry in _on_success if entry[1] not in over]
-        _trials[:] = [entry for entry in _trials if entry[1] not in over]
+        _forget(over)
         _queue.clear()
     for callback in successes:
         _guarded(callback, number)
@@ -136,6 +183,22 @@ def passed(shows: Callable[[str], bool]) -> None:
     version += bool(due)
     with _lock:
         _hold()
+
+
+def _take_back(over: frozenset[str], error: Exception) -> None:
+    global version
+    with _lock:
+        undos = [undo for undo, path in _trials if path in over]
+        _forget(over)
+        _hold()
+    for undo in reversed(undos):
+        _guarded(undo, error)
+    version += bool(undos)
+
+
+def _forget(over: frozenset[str]) -> None:
+    _on_success[:] = [entry for entry in _on_success if entry[1] not in over]
+    _trials[:] = [entry for entry in _trials if entry[1] not in over]
 
 
 def waiting() -> bool:

@@ -60,6 +60,9 @@ def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
                                  keep_inference_input_mutations=True)
 
 
+torch_reload.tried(dvm)
+
+
 def _shared_views(module: torch.fx.GraphModule) -> frozenset[torch.fx.Node]:
     """Views that lead from one value to two results or more: the user may write into one and read the other. Of graphs with gradients
     AOTAutograd makes such results itself."""
@@ -114,7 +117,7 @@ class Executable:
             _core.set_step(_core.step() + 1)
         results = self.call(arguments)
         if reloadable.waiting() and captures.active() is None:
-            reloadable.passed(torch_reload.shows)
+            reloadable.passed(torch_reload.shows, self)
         return results
 
     def call(self, arguments: list[Any]) -> list[Any]:

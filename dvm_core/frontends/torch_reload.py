@@ -1,13 +1,20 @@
 """Hot reload of code inside compiled models. Dynamo notices new code of the function it compiled and of functions that it found in globals,
-but not of methods that it inlined: a model would go on with the old ones."""
+but not of methods that it inlined: a model would go on with the old ones. And the first call with new code is made again with the old one
+if it fails, which only what `torch.compile` returns can do."""
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from types import CodeType, FunctionType
+from typing import Any
 
+import torch
+from torch._dynamo.eval_frame import OptimizeContext, innermost_backend
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._guards import TracingContext
+
+from . import capture, reloadable
 
 _roots: list[tuple[CodeType, frozenset[str]]] = []  # code that Dynamo compiled, the files of all code it found in there
 _files: set[str] = set()  # all that ever were among them, as real paths
@@ -33,12 +40,46 @@ def outdated(path: str) -> int:
 
     A function gets a copy of its own code, for which Dynamo has nothing compiled; calls that run now end with the old one."""
     real = os.path.realpath(path)
-    stale = [(root, files) for root, files in _roots if any(os.path.realpath(file) == real for file in files)]
-    _roots[:] = [entry for entry in _roots if not any(entry is other for other in stale)]
     again = 0
-    for root in {id(root): root for root, _ in stale}.values():
+    for at, (root, files) in enumerate(_roots):
+        if not any(os.path.realpath(file) == real for file in files):
+            continue
         for function in gc.get_referrers(root):
             if isinstance(function, FunctionType) and function.__code__ is root:
                 function.__code__ = root.replace()
+                _roots[at] = (function.__code__, files)  # also if it is never compiled: its error takes it back, through here
                 again += 1
     return again
+
+
+def tried(backend: Any) -> None:
+    """From now on calls of what `torch.compile` makes with this backend are trials of code that was exchanged before them."""
+    context: Any = OptimizeContext
+    plain = context.__call__
+
+    @functools.wraps(plain)
+    def make(self: Any, function: Any) -> Any:
+        made = plain(self, function)
+        its = innermost_backend(self.callback)
+        return _tried(made) if getattr(its, "compiler_fn", its) is backend and isinstance(made, FunctionType) else made
+
+    context.__call__ = make
+
+
+def _tried(compiled: Any) -> Any:
+    @functools.wraps(compiled)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if capture.active() is not None:
+            return compiled(*args, **kwargs)
+        if not reloadable.waiting():
+            return reloadable.attempt(lambda: compiled(*args, **kwargs), shows)
+        seeds = torch.get_rng_state()
+
+        def run() -> Any:
+            torch.set_rng_state(seeds)
+            return compiled(*args, **kwargs)
+
+        return reloadable.attempt(run, shows)
+
+    call._torchdynamo_wrapper_id = id(call)  # type: ignore[attr-defined]
+    return call

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from .edits import APPLY, Edit
 
 _REVERSED = {"inserted": "deleted", "deleted": "inserted"}
 APPLIED, UNCHANGED, REFUSED = "applied", "unchanged", "refused"
+_FRAME = re.compile(r'^\s*File "([^"\n]+)", line (\d+)', re.M)
 FOREIGN = "no module of the program was made from this file"
 
 
@@ -57,13 +59,14 @@ def _change(function: str, what: str, old: str, new: str, line: int) -> dict[str
 
 
 def failure(error: BaseException, path: str) -> str:
-    """`model.py:42: ValueError: ...` with the deepest line of the edited file the error came through."""
-    line = None
-    for entry in traceback.extract_tb(error.__traceback__):
-        if os.path.realpath(entry.filename) == os.path.realpath(path):
-            line = entry.lineno
+    """`model.py:42: ValueError: ...` with the deepest line of the edited file the error came through, or that its text names: PyTorch's
+    compiler reads code that does not run."""
+    text, _, read = str(error).partition("\n\nfrom user code:\n")
+    frames = [(file, int(line)) for file, line in _FRAME.findall(read)]
+    text = text.partition("\n  Hint:")[0]
+    frames += [(entry.filename, entry.lineno or 0) for entry in traceback.extract_tb(error.__traceback__)]
+    line = next((line for file, line in reversed(frames) if os.path.realpath(file) == os.path.realpath(path)), 0)
     place = f"{os.path.basename(path)}:{line}: " if line else ""
-    text = str(error)
     return f"{'' if place and text.startswith(path) else place}{type(error).__name__}: {text}"
 
 

@@ -12,6 +12,7 @@ if not torch.__version__.startswith("2.13."):
 import dvm_core as dvm  # noqa: E402
 from dvm_core import _core  # noqa: E402
 from dvm_core.frontends import capture, reloadable, torch_reload  # noqa: E402
+from dvm_core.hotreload import report  # noqa: E402
 
 SOURCE = """import torch
 
@@ -194,3 +195,52 @@ def test_a_replay_is_held_until_the_trial_that_a_forward_swapped_in(module):
     assert told == []
     function(a)  # its arguments are known: only the hold brings this call to Python
     assert told == [_core.step()]
+
+
+@pytest.mark.parametrize("new", ["* missing", "* torch.ones(5)"])
+def test_new_code_whose_first_call_fails_is_taken_back_and_the_call_is_made_with_the_old_code(module, new):
+    model, x, undone, told = module.Model(), torch.ones(3, 4), [], []
+    compiled = torch.compile(model, backend="dvm")
+    expected = compiled(x)
+    old = module.Block.forward.__code__
+
+    def undo(error):
+        undone.append(report.failure(error, module.__file__))
+        module.Block.forward.__code__ = old
+        torch_reload.outdated(module.__file__)
+
+    def swap(step):
+        edited(module, "* 2.0", new)
+        torch_reload.outdated(module.__file__)
+        reloadable.trial(undo, module.__file__)
+        reloadable.on_success(told.append, module.__file__)
+
+    reloadable.at_next_call(swap)
+    for _ in range(3):
+        assert torch.equal(compiled(x), expected)
+    assert len(undone) == 1 and undone[0].startswith("compiled_model.py:9: ") and told == [] and not reloadable.waiting()
+    reloadable.at_next_call(lambda step: (edited(module, "* 2.0", "* 3.0"), torch_reload.outdated(module.__file__)))
+    compiled(x)
+    assert torch.equal(compiled(x), torch.compile(model, backend="dvm")(x)) and not torch.equal(compiled(x), expected)
+
+
+def test_a_swap_made_while_a_call_runs_is_tried_by_the_next_one_and_a_loop_that_is_compiled_ends_trials_by_its_rounds(module):
+    model, x, told = module.Model(), torch.ones(3, 4), []
+
+    def loop(rounds, during=None):
+        total = 0.0
+        for number in range(rounds):
+            if number == 1 and during is not None:
+                torch._dynamo.graph_break()
+                during()
+            total = total + model(x)
+        return total
+
+    compiled = torch.compile(model, backend="dvm")
+    expected = compiled(x).item()
+    running = torch.compile(loop, backend="dvm")
+    during = torch._dynamo.disable(lambda: reloadable.on_success(told.append, module.__file__))
+    assert running(2, during).item() == pytest.approx(2 * expected) and told == []
+    compiled(x)
+    assert told == [_core.step()]
+    assert not reloadable.calling()
