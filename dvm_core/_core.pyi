@@ -278,6 +278,8 @@ class Launch:
         """For a stopped launch: runs up to, not including, that instruction (each instruction an area of its own, every result kept).
         May be called from any thread while the stop handler has not returned. GIL released."""
 
+def planned_areas(graph: Graph, keep: Sequence[int]) -> list[Area]:
+    """How a graph's pending instructions would be fused on the cpu with these values kept. Nothing runs, no input's memory is read."""
 def programs() -> list[Program]: ...
 def program(id: int) -> Program: ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import json
 import os
 import runpy
 import sys
@@ -70,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     dis.add_argument("--passes", action="store_true", help="what each pass of the compiler made of it instead")
     dis.add_argument("--descriptors", action="store_true", help="what each instruction needs and what would run it on each device instead")
+    dis.add_argument("--json", action="store_true", help="FILE.msbc: what it says as JSON instead")
+    dis.add_argument("--most", type=int, metavar="N", help="with --json: the first N instructions only")
     dis.add_argument("--device", help="run FILE.py on it, for its tile code; with --descriptors: this device only, for instance ascend:0")
     dis.add_argument("--run", action="store_true", help="run FILE.py as a script first (default: import it), so that kernels are called")
     dis.set_defaults(command=_dis)
@@ -178,7 +181,7 @@ def _dis(arguments: argparse.Namespace) -> int:
     from .checks.run import on
     from .devices import report
 
-    chosen = [f"--{name}" for name in ("level", "passes", "descriptors") if getattr(arguments, name)]
+    chosen = [f"--{name}" for name in ("level", "passes", "descriptors", "json") if getattr(arguments, name)]
     if len(chosen) > 1:
         raise ArgumentError(f"{chosen[0]} does not go with {chosen[1]}: each says what is shown")
     if arguments.descriptors:
@@ -187,6 +190,8 @@ def _dis(arguments: argparse.Namespace) -> int:
         if arguments.device and not arguments.descriptors:
             raise ArgumentError("--device of a .msbc file goes with --descriptors; tile code for a device: FILE.py:FUNCTION")
         return _dis_file(Path(arguments.what), arguments)
+    if arguments.json:
+        raise ArgumentError("--json goes with FILE.msbc")
     path, _, name = arguments.what.rpartition(":")
     if not path.endswith(".py") or not name:
         raise ArgumentError(f"{arguments.what!r} is neither a .msbc file nor file.py:function")
@@ -253,6 +258,11 @@ def _dis_file(path: Path, arguments: argparse.Namespace) -> int:
     if not path.is_file():
         raise ArgumentError(f"there is no file {str(path)!r}")
     data = path.read_bytes()
+    if arguments.json:
+        from .msbc.facts import facts
+
+        json.dump(facts(data, arguments.most), sys.stdout, allow_nan=False)
+        return 0
     print(report.text(load(data).code, arguments.device) if arguments.descriptors else disassemble(data), end="")
     return 0
 

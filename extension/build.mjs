@@ -22,7 +22,7 @@ const bundles = [
     platform: 'browser',
     format: 'iife',
     target: 'es2022',
-    entryPoints: ['tensor.ts', 'tensor.css', 'memory.ts', 'memory.css'].map((name) => `extension/webview/${name}`),
+    entryPoints: ['tensor', 'memory', 'msbc'].flatMap((name) => ['ts', 'css'].map((kind) => `extension/webview/${name}.${kind}`)),
     outdir: 'extension/dist',
   },
 ];

@@ -26,6 +26,13 @@ std::vector<AreaView> areas_of(const std::vector<SegmentPtr>& segments) {
   return areas;
 }
 
+std::vector<AreaView> planned_areas(Graph& g, const std::vector<int64_t>& keep) {
+  std::vector<AreaView> areas;
+  if (const auto segment = g.compiled(keep))
+    for (const AreaInfo& info : view(*segment).areas) areas.push_back({info, static_cast<int>(areas.size()), static_cast<int>(areas.size())});
+  return areas;
+}
+
 std::vector<InstructionInfo> instructions_of(Program& p) {
   const auto code = p.code();
   std::vector<InstructionInfo> all(code->instrs.size());
@@ -315,6 +322,7 @@ void bind_programs(nb::module_& m) {
           "(line, instruction, copy, dtype, whether it is in local memory) of what this tile's instructions made that is still there; line -1: before "
           "the tiles.");
 
+  m.def("planned_areas", &planned_areas, "graph"_a, "keep"_a, "How a graph's pending instructions would be fused on the cpu; nothing runs.");
   m.def("programs", &all_programs, "All cached programs, by id.");
   m.def("program", &program_by_id, "id"_a, "The program with this id. Error if there is none.");
 }

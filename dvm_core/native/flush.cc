@@ -5,6 +5,7 @@
 #include "device_memory.h"
 #include "graph.h"
 #include "optable.h"
+#include "profile.h"
 #include "stream.h"
 #include "warm.h"
 
@@ -74,6 +75,19 @@ std::shared_ptr<ProgramCode> Graph::make_code() const {
     code->instrs.push_back(std::move(instr));
   }
   return code;
+}
+
+std::shared_ptr<Segment> Graph::compiled(const std::vector<int64_t>& keep) {
+  if (pending_.empty()) return nullptr;
+  const auto code = make_code();
+  std::vector<uint8_t> kept(code->inputs.size() + code->instrs.size(), 0);
+  for (const int64_t id : keep) {
+    node(id);  // throws for an id that is none
+    if (const int32_t at = local(static_cast<int32_t>(id)); at >= static_cast<int32_t>(code->inputs.size())) kept[static_cast<size_t>(at)] = 1;
+  }
+  CompileOptions options;
+  options.profile = &profile_at(0);
+  return compile(*code, 0, static_cast<int>(code->instrs.size()), kept, {}, options);
 }
 
 // Writes this flush's shapes and immediates into the program's code. Returns how many instructions and inputs changed.

@@ -70,6 +70,8 @@ class Graph {
   using ProgramHandler = std::function<void(const ProgramPtr&)>;
   Flush flush(const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs, const ProgramHandler& made, StopHandler stop);
   void finish(Flush& flush);
+  // The pending instructions compiled for the cpu with these values kept; nothing runs, nothing is remembered. Null if there are none.
+  std::shared_ptr<Segment> compiled(const std::vector<int64_t>& keep);
   void release(const std::vector<int64_t>& ids);
 
   // While a thread runs what was pending: others that read or record here wait for it (wait_for_flush).

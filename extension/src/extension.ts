@@ -9,6 +9,7 @@ import { ConfigurationProvider } from './launch/configuration';
 import { findInterpreter, ensureUsable, forgetProbes } from './launch/interpreter';
 import { pickProcess } from './launch/process';
 import { guarded, log } from './log';
+import { MsbcViewer } from './msbc/viewer';
 import type { Notice } from './protocol';
 import { registerAsm } from './programs/asm';
 import { registerProgramCommands } from './programs/commands';
@@ -70,6 +71,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     programTree,
     programView,
     new ProgramLenses(sessions),
+    new MsbcViewer(context.extensionUri),
     new MemoryView(context.extensionUri, sessions),
     new TensorViews(context.extensionUri, sessions, model),
     sessions.onEvent((e) => {

@@ -25,6 +25,9 @@ export const shortDtype = (dtype: string): string => SHORT[dtype] ?? dtype;
 /** `f32[32,64]`; a scalar is `f32[]`. */
 export const typeText = (dtype: string, shape: readonly number[]): string => `${shortDtype(dtype)}[${shape.join(',')}]`;
 
+/** The last part of a path, of either system's. */
+export const baseName = (path: string): string => path.split(/[\\/]/).at(-1) ?? path;
+
 /** A number that came over JSON, where NaN and infinities are words. */
 export const num = (x: Num | undefined): number => (x === undefined ? NaN : typeof x === 'number' ? x : Number(x));
 

@@ -12,17 +12,16 @@ import {
   SortModule,
   Tabulator,
   type CellComponent,
-  type RowComponent,
 } from 'tabulator-tables';
 import type { MemoryBlock, MemoryViewAnswer } from '../src/protocol';
-import { bytes, count } from '../src/text';
+import { baseName, bytes, count } from '../src/text';
 import type { FromMemoryPage, ToMemoryPage } from '../src/views/memory';
 import { classColour, className, onTheme } from './look';
 import { echarts, option, picture, totals, type Drawn, type Mode } from './memory_chart';
+import { byId, definitions, fact, focusable, link, rowsAlone } from './parts';
 
 declare function acquireVsCodeApi(): { postMessage(message: FromMemoryPage): void };
 const api = acquireVsCodeApi();
-const byId = <T extends HTMLElement = HTMLElement>(id: string): T => document.getElementById(id) as T;
 const select = (id: string): HTMLElement & { value: string } => byId(id);
 
 let view: MemoryViewAnswer | undefined;
@@ -34,8 +33,6 @@ let newest = 0;
 const waiting = new Map<number, 'view' | 'compare'>();
 
 const chart = echarts.init(byId('chart'));
-const basename = (path: string): string => path.split(/[\\/]/).at(-1) ?? path;
-
 // ---- asking ------------------------------------------------------------------------------------------------------------------
 function ask(range: Partial<{ from: number; to: number; fresh: boolean }>, what: 'view' | 'compare' = 'view'): void {
   waiting.set(++newest, what);
@@ -127,27 +124,6 @@ function facts(now: MemoryViewAnswer): void {
   byId('facts').replaceChildren(...told.filter(([, value]) => value).map(([name, value, go]) => fact(name, value, go)));
 }
 
-function fact(name: string, value: string, go?: () => void): HTMLElement {
-  const box = document.createElement('div');
-  const label = document.createElement('span');
-  label.textContent = `${name} `;
-  const strong = document.createElement('b');
-  strong.append(go ? link(value, go) : value);
-  box.append(label, strong);
-  return box;
-}
-
-function link(label: string, go: () => void): HTMLElement {
-  const a = document.createElement('a');
-  a.textContent = label;
-  a.href = '#';
-  a.addEventListener('click', (e) => {
-    e.preventDefault();
-    go();
-  });
-  return a;
-}
-
 // ---- steps -------------------------------------------------------------------------------------------------------------------
 let listed = '';
 function steps(now: MemoryViewAnswer): void {
@@ -215,7 +191,7 @@ const columns = [
 ];
 const ended = (freed: number | null): string => (freed === null ? l10n.t('lives') : count(freed));
 type Row = MemoryBlock & { at: string };
-const rowOf = (b: MemoryBlock): Row => ({ ...b, at: b.place ? `${basename(b.place.path)}:${b.place.line}` : '' });
+const rowOf = (b: MemoryBlock): Row => ({ ...b, at: b.place ? `${baseName(b.place.path)}:${b.place.line}` : '' });
 let built = false;
 let pending: MemoryBlock[] | undefined;
 const table = new Tabulator(byId('table'), {
@@ -226,26 +202,11 @@ const table = new Tabulator(byId('table'), {
   selectableRows: 1,
   placeholder: l10n.t('No buffers were recorded yet: run some steps, then refresh.'),
   initialSort: [{ column: 'bytes', dir: 'desc' }],
-  rowFormatter: (row: RowComponent) => {
-    const element = row.getElement();
-    element.tabIndex = 0;
-    element.onkeydown = (e) => {
-      if (e.key === 'Enter' || e.key === ' ') {
-        e.preventDefault();
-        choose((row.getData() as Row).id);
-      }
-      const next = e.key === 'ArrowDown' ? row.getNextRow() : e.key === 'ArrowUp' ? row.getPrevRow() : undefined;
-      if (next) {
-        e.preventDefault();
-        next.getElement().focus();
-      }
-    };
-  },
+  rowFormatter: focusable((row) => choose((row.getData() as Row).id)),
 });
 table.on('tableBuilt', () => {
   built = true;
-  // The rows take the focus; a grid may hold nothing else that does.
-  document.querySelector('#table .tabulator-tableholder')?.removeAttribute('tabindex');
+  rowsAlone(byId('table'));
   if (pending) fill(pending);
 });
 table.on('rowClick', (_, row) => choose((row.getData() as Row).id));
@@ -286,27 +247,14 @@ function tell(b: MemoryViewAnswer['selected']): void {
   }
   const title = document.createElement('h2');
   title.textContent = `${b.name} ${b.type}`;
-  const list = document.createElement('dl');
-  const add = (name: string, ...values: (string | HTMLElement)[]): void => {
-    const filled = values.filter(Boolean);
-    if (!filled.length) return;
-    const dt = document.createElement('dt');
-    dt.textContent = name;
-    const dd = document.createElement('dd');
-    filled.forEach((v) => {
-      const line = document.createElement('div');
-      line.append(v);
-      dd.append(line);
-    });
-    list.append(dt, dd);
-  };
+  const { list, add } = definitions();
   const buffer = (x: MemoryBlock): HTMLElement => link(`${x.name} ${x.type} (${bytes(x.bytes)})`, () => choose(x.id));
   const { place, program, instruction } = b;
   add(l10n.t('size'), l10n.t`${bytes(b.bytes)} (${count(b.bytes)} bytes), ${className(b.class)}`);
   add(
     l10n.t('made at'),
     place
-      ? link(`${basename(place.path)}:${place.line}`, () => api.postMessage({ type: 'goto', path: place.path, line: place.line }))
+      ? link(`${baseName(place.path)}:${place.line}`, () => api.postMessage({ type: 'goto', path: place.path, line: place.line }))
       : '',
   );
   add(

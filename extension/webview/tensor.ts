@@ -7,10 +7,11 @@ import '@vscode-elements/elements/dist/vscode-single-select/index.js';
 import '@vscode-elements/elements/dist/vscode-textfield/index.js';
 import type { Kept, Stats, TensorView } from '../src/protocol';
 import { placeholderReason } from '../src/protocol';
-import { count, typeText } from '../src/text';
+import { baseName, count, typeText } from '../src/text';
 import { defaultAxes, earlier, extentOf, fitted } from '../src/views/planes';
 import type { CopyAs, FromTensorPage, PageState, Partner, ToTensorPage, Window } from '../src/views/tensor_messages';
 import { onTheme } from './look';
+import { byId } from './parts';
 import { drawAxes } from './tensor_axes';
 import { drawHistogram, drawHistory, measureText, MEASURES, onHistoryClick } from './tensor_charts';
 import { showCompared, showStats } from './tensor_figures';
@@ -29,7 +30,6 @@ declare function acquireVsCodeApi(): {
   setState(state: Memory): void;
 };
 const api = acquireVsCodeApi();
-const byId = <T extends HTMLElement = HTMLElement>(id: string): T => document.getElementById(id) as T;
 const valued = (id: string): HTMLElement & { value: string } => byId(id);
 
 /** Cells asked for: the map has about two pixels for each. */
@@ -204,7 +204,7 @@ function showPlace(): void {
   const place = view?.place;
   const link = byId<HTMLAnchorElement>('place');
   link.hidden = !place;
-  if (place) link.textContent = l10n.t`made at ${place.path.split(/[\\/]/).at(-1) ?? ''}:${place.line}`;
+  if (place) link.textContent = l10n.t`made at ${baseName(place.path)}:${place.line}`;
   byId('when').textContent = [view?.step === undefined ? '' : stepText(view.step), view?.device ?? '']
     .filter(Boolean)
     .join(' · ');

@@ -2,8 +2,7 @@
 import * as l10n from '@vscode/l10n';
 import type { Compared, Num, Stats } from '../src/protocol';
 import { count, full, num, short } from '../src/text';
-
-const byId = (id: string): HTMLElement => document.getElementById(id) as HTMLElement;
+import { byId } from './parts';
 
 const WORDS: Partial<Record<keyof Stats, string>> = {
   zero: l10n.t('zeros'),

@@ -3,10 +3,10 @@ import * as l10n from '@vscode/l10n';
 import type { Plane } from '../src/protocol';
 import { count, full, short, shortestFloat32 } from '../src/text';
 import { cellsOf, extentOf, indexText, zoomed } from '../src/views/planes';
+import { byId } from './parts';
 import { partText } from './tensor_axes';
 import { drawMap, drawRamp, strongest, type Spot } from './tensor_map';
 
-const byId = <T extends HTMLElement = HTMLElement>(id: string): T => document.getElementById(id) as T;
 const map = byId<HTMLCanvasElement>('map');
 const MOVES: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const clamp = (n: number, size: number): number => Math.min(size - 1, Math.max(0, n));

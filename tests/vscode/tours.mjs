@@ -1,12 +1,18 @@
 // Runs the tours through the workbench, each in a process of its own, and says which of them do not pass every time.
-// usage: node tests/vscode/tours.mjs DIR EXT.vsix [--times N] [NAME ...]      NAME: training, first, stops, looks (default: all)
+// usage: node tests/vscode/tours.mjs DIR EXT.vsix [--times N] [NAME ...]      NAME: training, first, stops, looks, files (default: all)
 // Screenshots of every station are kept in build/screenshots; those of a run that failed in build/screenshots/failed.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { root } from './digits.mjs';
 
-const TOURS = { training: 'e2e.mjs', first: 'tours/first.mjs', stops: 'tours/stops.mjs', looks: 'tours/looks.mjs' };
+const TOURS = {
+  training: 'e2e.mjs',
+  first: 'tours/first.mjs',
+  stops: 'tours/stops.mjs',
+  looks: 'tours/looks.mjs',
+  files: 'tours/files.mjs',
+};
 const words = process.argv.slice(2);
 const at = words.indexOf('--times');
 const [, text = '1'] = at < 0 ? [] : words.splice(at, 2);

@@ -4,6 +4,7 @@ import * as vscode from 'vscode';
 import { guarded } from '../log';
 import type { ProgramInfo } from '../protocol';
 import type { Sessions } from '../sessions';
+import { baseName } from '../text';
 import { find, hoverText } from './instructions';
 import { SCHEME, type Programs } from './listing';
 import { programDescription, programLabel, shortName } from './model';
@@ -34,7 +35,7 @@ export class AsmLinks implements vscode.DocumentLinkProvider {
   provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
     return this.listings.mapOf(document.uri).flatMap((entry) => {
       if (!entry.file || !entry.sourceLine || entry.line > document.lineCount) return [];
-      const place = `${entry.file.split(/[\\/]/).at(-1)}:${entry.sourceLine}`;
+      const place = `${baseName(entry.file)}:${entry.sourceLine}`;
       const at = document.lineAt(entry.line - 1).text.lastIndexOf(place);
       if (at < 0) return [];
       const range = new vscode.Range(entry.line - 1, at, entry.line - 1, at + place.length);

@@ -1,7 +1,7 @@
 // What the Programs view says of functions, programs, areas and instructions. No editor API here.
 import * as l10n from '@vscode/l10n';
 import type { Advice, AreaInfo, InstructionInfo, ProgramInfo } from '../protocol';
-import { count } from '../text';
+import { baseName, count } from '../text';
 
 /** A range of an area is opened at once; a larger area is shown in ranges of this many instructions. */
 export const RANGE = 500;
@@ -136,8 +136,6 @@ export function splitText(text: string): { call: string; type: string } {
   const at = text.lastIndexOf(') ');
   return at < 0 ? { call: text, type: '' } : { call: text.slice(0, at + 1), type: text.slice(at + 2) };
 }
-
-const baseName = (path: string): string => path.split(/[\\/]/).at(-1) ?? path;
 
 export const placeText = (i: { file?: string; line?: number }): string =>
   i.file && i.line ? `${baseName(i.file)}:${i.line}` : '';

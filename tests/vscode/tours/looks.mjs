@@ -1,13 +1,12 @@
 // How the pages look and read: no serious fault found by axe in any kind of theme, no motion for who wants none, Chinese for who reads it.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
 import path from 'node:path';
 import { root } from '../digits.mjs';
+import { faults } from '../kit/faults.mjs';
 import { until } from '../kit/until.mjs';
 import { scratchWorkspace, tour } from '../tour.mjs';
 
-const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const SCRIPT = 'training.py';
 const text = fs.readFileSync(path.join(root, 'tests/vscode/tours', SCRIPT), 'utf8');
 const line = text.split('\n').findIndex((l) => l.includes('return w - RATE')) + 1;
@@ -17,15 +16,6 @@ const THEMES = {
   'dark high contrast': ['Default High Contrast', 'vscode-high-contrast'],
   'light high contrast': ['Default High Contrast Light', 'vscode-high-contrast-light'],
 };
-
-/** Serious and critical faults of a page, one a line. */
-async function faults(page) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
-  return violations
-    .filter((v) => ['serious', 'critical'].includes(v.impact))
-    .flatMap((v) => v.nodes.map((n) => `${v.id} (${v.impact}): ${n.target.join(' ')}: ${n.failureSummary.replace(/\s+/g, ' ')}`));
-}
 
 /** To the stop where the tensor `logs` is there. */
 async function toTheStop(wb) {
