@@ -5,8 +5,8 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from dvm_wire.doors import environment_of
-from dvm_wire.ranks import rank_of, scheduler
+from dvm_wire.doors import environment_of, stat_fields
+from dvm_wire.ranks import rank_of, scheduler, size_of
 
 from .channel import Message
 from .debugpy_peer import DebugpyPeer
@@ -55,7 +55,9 @@ class Children:
         if session.config.arguments.get("dvm") is not None:
             configuration["dvm"] = session.config.arguments["dvm"]
         # Children inherit the address of the first adapter, so every later one asks that adapter for the agent.
-        configuration["dvmRelay"] = session.config.relay or {"address": session.agents.address, "token": session.agents.token}
+        relay = session.config.relay or {"address": session.agents.address, "token": session.agents.token}
+        rank = self._rank_of(configuration.get("subProcessId"))
+        configuration["dvmRelay"] = {"address": relay["address"], "token": relay["token"], **({"rank": rank} if rank else {})}
         configuration.pop("env", None)
 
     def _name_of(self, pid: Any) -> str | None:
@@ -68,6 +70,14 @@ class Children:
         if rank is None:
             return None
         return f"rank {rank}" if rank != rank_of(of_parent) else f"rank {rank}, subprocess {pid}"
+
+    def _rank_of(self, pid: Any) -> dict[str, int | None] | None:
+        """What makes the process a rank: its number, the number of all, and who started them."""
+        environment = environment_of(pid) if isinstance(pid, int) else {}
+        rank, parent = rank_of(environment), self._session.debuggee.pid
+        if rank is None or (parent and rank == rank_of(environment_of(parent))):
+            return None
+        return {"rank": rank, "size": size_of(environment), "job": int(stat_fields(pid)[1])}
 
     def _is_helper(self, configuration: dict[str, Any]) -> bool:
         pid = configuration.get("subProcessId")

@@ -207,6 +207,14 @@ class TensorEvents:
     def _on_reload(self, body: Message) -> None:
         self._session.reloads.reported(body)
 
+    def _on_vote(self, body: Message) -> None:
+        if self._session.member is not None:
+            self._session.member.from_agent("vote", body)
+
+    def _on_settled(self, body: Message) -> None:
+        if self._session.member is not None:
+            self._session.member.from_agent("settled", body)
+
     def _on_program(self, body: Message) -> None:
         self._session.reloads.sources_changed()
         self._session.event("dvm/program", body)

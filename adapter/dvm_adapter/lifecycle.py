@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from dvm_wire import new_token
 
 from . import attach as attaching
-from .agent_peer import connect_relay
+from .agent_server import connect_relay
 from .config import Config, environment_for, for_debugpy
 from .debugpy_peer import DebugpyPeer
 from .errors import RequestError
 from .processes import asleep_since, children, launcher_of
+from .rank import Member
 from .registry import Body, Needs, capabilities, request
 
 if TYPE_CHECKING:
@@ -148,6 +149,8 @@ def _choose_console(session: Session, forwarded: Body) -> None:
 
 async def _find_child_agent(session: Session, relay: Body, pid: int) -> None:
     agent = await connect_relay(str(relay.get("address")), str(relay.get("token")), pid, session.log)
+    if isinstance(relay.get("rank"), dict):
+        session.member = await Member.join(session, relay, pid)
     session.use_agent(agent)
     await agent.run()
 

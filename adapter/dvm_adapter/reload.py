@@ -53,6 +53,8 @@ class Reloads:
     # ---- reloading
     async def reload(self, path: str, settled: bool = False) -> Message:
         """Reloads a file and reports the outcome. A refusal is an answer, not an error. settled: nobody writes to the file any more."""
+        if self._session.member is not None:
+            return await self._session.member.reload(path)
         answer = await self._session.tensors.ask("reload", path=path, settled=settled, timeout=RELOAD_TIMEOUT)
         body = {"path": path, **{key: value for key, value in answer.items() if key not in ("re", "ok")}}
         self.reported(body, answer=True)
@@ -60,6 +62,8 @@ class Reloads:
 
     async def undo(self, path: str | None) -> Message:
         """Takes back the last reload, with a path the last one of that file."""
+        if self._session.member is not None:
+            return await self._session.member.undo(path)
         named = {"path": path} if path else {}
         answer = await self._session.tensors.ask("undoReload", **named, timeout=RELOAD_TIMEOUT)
         body = {key: value for key, value in answer.items() if key not in ("re", "ok")}
@@ -222,7 +226,10 @@ class Reloads:
 
     async def _saved(self, path: str) -> None:
         try:
-            await self.reload(path, settled=True)
+            if self._session.member is not None:
+                await self._session.member.saved(path)
+            else:
+                await self.reload(path, settled=True)
         except RequestError as error:
             if not self._session.terminated:
                 self._session.event("dvm/reload", {"path": path, "outcome": "refused", "reasons": [str(error)]})

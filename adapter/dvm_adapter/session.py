@@ -8,7 +8,8 @@ from collections.abc import Coroutine
 from typing import Any
 
 from . import families
-from .agent_peer import AgentPeer, AgentServer
+from .agent_peer import AgentPeer
+from .agent_server import AgentServer
 from .arguments import checked
 from .breakpoints import Breakpoints
 from .channel import Channel, Message, ProtocolError
@@ -21,6 +22,7 @@ from .log import Log
 from .output import Output
 from .processes import Debuggee
 from .progress import Progress
+from .rank import Member
 from .references import FIRST_LISTING, References
 from .registry import Declared, Needs, requests
 from .reload import Reloads
@@ -47,6 +49,7 @@ class Session:
         self.agents = AgentServer(log)
         self.agents.take = self._take_agent
         self.agent: AgentPeer | None = None
+        self.member: Member | None = None  # of a job of several ranks
         self.debuggee = Debuggee()
         self.references = References()
         self.listings = References(FIRST_LISTING)
@@ -116,6 +119,8 @@ class Session:
         self.spawn(self.tensor_events.connected(agent))
 
     def _agent_gone(self) -> None:
+        if self.member is not None:
+            self.member.leave()
         if not self.closing and not self.debuggee.exited:
             self.stops.agent_gone()
 

@@ -1,8 +1,11 @@
 """Saves: which files were saved and are written to their end, and the answer in a line. For watchers on either side of the wire."""
 from __future__ import annotations
 
+import io
 import os
+import stat
 import time
+import tokenize
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -45,6 +48,21 @@ def settle(path: str, now: Callable[[], float] = time.time, pause: Callable[[flo
         before, after = after, stamp(path)
         if after == before:
             return
+
+
+def read(path: str) -> str:
+    """A Python file's text: coding cookie and byte order mark honoured, line ends as `\\n`.
+
+    Raises OSError (of what is no regular file, too), SyntaxError (unknown coding cookie), UnicodeDecodeError."""
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f"{path} is no regular file")
+        return decode(file.read())
+
+
+def decode(data: bytes) -> str:
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Saves:

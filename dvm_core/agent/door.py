@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import dvm_wire
+from dvm_wire.saves import read
 
 from .. import _core, agent
 from ..frontends import reloadable
 from ..hotreload import REFUSED, Host, Reloader, Report, SourceBook
 from ..hotreload.report import FOREIGN
-from ..hotreload.sources import read
 from . import attach
 from .connection import hidden, hidden_thread
 

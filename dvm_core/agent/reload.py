@@ -1,16 +1,18 @@
-"""Hot reload on the wire: the commands, and what a reload needs to know of this process."""
+"""Hot reload on the wire: the commands, and what a reload needs to know of this process.
+
+Of ranks that take an edit together (hotreload.pact): `prepare`, `arm`, `decide`, and the events `vote` and `settled`."""
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
 import dvm_wire
+from dvm_wire.saves import read
 
 from .. import _core, hotreload
 from ..frontends import reloadable
-from ..hotreload.sources import read
 from . import python_stop
-from .commands import Answer, Arguments, Reply, command, need
+from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .connection import hidden_thread
 
 if TYPE_CHECKING:
@@ -43,6 +45,52 @@ def reload(session: Session, arguments: Arguments, reply: Reply) -> None:
 def undo_reload(session: Session, arguments: Arguments, reply: Reply) -> None:
     """path: the file whose last reload is taken back, default the last of all. Refused if a later reload of another file needs it."""
     session.reloader.undo(lambda report: reply(report.message()), need(arguments, "path", str, None))
+
+
+@command("prepare", later=True)
+def prepare(session: Session, arguments: Arguments, reply: Reply) -> None:
+    """ticket: of all that comes after it; path, text: as for `reload`; or undo: true. Answered with `ready`: whether code is exchanged
+    (`meaningful`), the `step` and the `rate` of steps a second, and the report of what it waits for; or with the report that ends it."""
+    ticket, text = need(arguments, "ticket", str), need(arguments, "text", str, None)
+    path, undo = need(arguments, "path", str, None), need(arguments, "undo", bool, False)
+    connection, pacts = session.connection, session.pacts
+
+    def ready(meaningful: bool, report: Answer) -> None:
+        reply({**report, "ready": {"meaningful": meaningful, "step": session.step(), "rate": session.rate}})
+
+    def ended(report: hotreload.Report) -> None:
+        if pacts.pop(ticket).was_ready:
+            connection.event("settled", ticket=ticket, **report.message())
+        else:
+            reply(report.message())
+
+    pact = pacts[ticket] = hotreload.Pact(ready, lambda ok, reason: connection.event("vote", ticket=ticket, ok=ok, reason=reason))
+    if undo:
+        session.reloader.undo(ended, path or None, pact)
+    else:
+        session.reloader.reload(path or "", text, ended, pact=pact)
+
+
+@command("arm", later=True)
+def arm(session: Session, arguments: Arguments, reply: Reply) -> None:
+    """ticket; step: before which the swap is made. Answered with `armed`, false if the step was passed."""
+    step = need(arguments, "step", int)
+    _pact(session, arguments).arm(step, lambda armed: reply({"armed": armed}))
+
+
+@command("decide")
+def decide(session: Session, arguments: Arguments) -> None:
+    """ticket; keep: whether all ranks take it; reason: why not. Nothing if what it is about has ended."""
+    pact = session.pacts.get(need(arguments, "ticket", str))
+    if pact is not None:
+        pact.decide(need(arguments, "keep", bool), need(arguments, "reason", str, ""))
+
+
+def _pact(session: Session, arguments: Arguments) -> hotreload.Pact:
+    found = session.pacts.get(need(arguments, "ticket", str))
+    if found is None:
+        raise CommandError(f"no edit has the ticket {arguments['ticket']}, or it has ended")
+    return found
 
 
 @command("texts")

@@ -11,7 +11,7 @@ from dvm_wire.ranks import rank_of
 
 from .. import _core, devices, lastrun
 from ..frontends import capture, notices, reloadable
-from ..hotreload import SourceBook
+from ..hotreload import Pact, SourceBook
 from . import (  # noqa: F401 - each declares commands
     breakpoints,
     commands,
@@ -64,6 +64,9 @@ class Session:
         self.reloader = reload.make_reloader(self, self.book)
         self.last_run = lastrun.Recorder(self.texts.raw_line)
         self.rank = rank_of() or 0
+        self.pacts: dict[str, Pact] = {}  # edits that other ranks shall take as well, by ticket
+        self.rate = 0.0  # steps a second, lately
+        self._rated = 0.0, 0  # when that was found out last, and the step then
         self._hooks = 0
         self.sampling = sampling.Sampling(self.new_hook())
         self._events: collections.deque[dict[str, Any]] = collections.deque()
@@ -92,13 +95,17 @@ class Session:
         others from ending; its error is raised after them."""
         with contextlib.ExitStack() as parts:  # the last one entered ends first
             for part in reversed((
-                    self.stops.release_all, self.breakpoints.clear, self.data.clear, self.watches.clear, self.sampling.stop,
+                    self._give_up, self.stops.release_all, self.breakpoints.clear, self.data.clear, self.watches.clear, self.sampling.stop,
                     self.switching.forget, lambda: self.set_filters({}),
                     lambda: _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"]), lambda: _core.set_program_handler(None),
                     lambda: _core.set_stop_handler(None), _core.clear_hooks, lambda: _core.memory_log(False), tracing.TRACING.leave,
                     lambda: notices.remove_sink(self._notice_sink), self.last_run.stop,
                     lambda: atexit.unregister(self.last_run.stop))):
                 parts.callback(part)
+
+    def _give_up(self) -> None:
+        for pact in list(self.pacts.values()):
+            pact.decide(False, "the debugger has gone")
 
     # ---- for the parts -----------------------------------------------------------------------------------------------------------------
     def new_hook(self) -> int:
@@ -200,6 +207,8 @@ class Session:
             self._prepare_python()
         self.look_at_tracing()
         self.last_run.look()
+        since, step = self._rated
+        self.rate, self._rated = (self.step() - step) / (now - since), (now, self.step())
         launches = _core.stats()["launches"]
         if launches != self._last_launches:
             self._last_launches = launches

@@ -27,11 +27,13 @@ Check = Callable[[Hashable], None]
 _SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest are forgotten
 
 _lock = threading.Lock()
-_queue: collections.deque[Callable[[int], None]] = collections.deque()
-_trials: list[tuple[Callable[[Exception], None], str]] = []  # with the file that was edited, "" if any call can show it
+_queue: collections.deque[tuple[int, Callable[[int], None]]] = collections.deque()  # with the step before which none is due
+# With the file that was edited, "" if any call can show it, and what has to agree to the recorded call.
+_trials: list[tuple[Callable[[Exception], None], str, Callable[[], None]]] = []
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
+_here = threading.local()
 _called = False  # whether a captured call was ever made
 _attempts: dict[int, set[Any]] = {}  # of the threads that make such a call: what has passed in it while something waited
 os.register_at_fork(after_in_child=_attempts.clear)
@@ -57,18 +59,24 @@ def step() -> int:
     return _core.step()
 
 
-def at_next_call(apply: Callable[[int], None]) -> None:
-    """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything."""
+def at_next_call(apply: Callable[[int], None], step: int = 0) -> None:
+    """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything. step: the
+    first call that it is for."""
     with _lock:
-        _queue.append(apply)
+        _queue.append((step, apply))
         _hold()
 
 
-def trial(undo: Callable[[Exception], None], path: str = "") -> None:
+def repeats() -> bool:
+    """For `apply`: whether the call about to begin can be made again."""
+    return not getattr(_here, "passing", False)
+
+
+def trial(undo: Callable[[Exception], None], path: str = "", agree: Callable[[], None] = lambda: None) -> None:
     """Makes the next outermost captured call a trial; `undo(error)` runs if it fails, and the call is made again. From `apply` it means
-    the call about to begin. path: the file whose code is tried."""
+    the call about to begin. path: the file whose code is tried; agree(): called when the call was recorded, may raise as the call may."""
     with _lock:
-        _trials.append((undo, path))
+        _trials.append((undo, path, agree))
         _hold()
 
 
@@ -92,22 +100,27 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
         _called = True
         number = _core.step() + 1
         _core.set_step(number)
-        due = list(_queue)
-        _queue.clear()
+        due = _queued(number)
     for apply in due:
         _guarded(apply, number)
     if due:
         version += 1
     with _lock:
-        trials, successes = [undo for undo, _ in _trials], [callback for callback, _ in _on_success]
+        trials, successes = [undo for undo, *_ in _trials], [callback for callback, _ in _on_success]
+        agreements = [agree for *_, agree in _trials]
         _trials.clear()
         _on_success.clear()
         _hold()
     key = (name, inputs)
     tried = bool(trials)
     if tried:
+        def check(outputs: Hashable) -> None:
+            _compare(key, outputs)
+            for agree in agreements:
+                agree()
+
         try:
-            result = run(number, lambda outputs: _compare(key, outputs))
+            result = run(number, check)
         except Exception as error:  # any failure of the new code takes it back
             for undo in reversed(trials):
                 _guarded(undo, error)
@@ -166,20 +179,23 @@ def calling() -> bool:
 
 def _due(shows: Callable[[str], bool]) -> frozenset[str]:
     with _lock:
-        return frozenset(path for _, path in (*_trials, *_on_success) if _shown(path, shows))
+        return frozenset(path for path in [trial[1] for trial in _trials] + [entry[1] for entry in _on_success] if _shown(path, shows))
 
 
 def _end(over: frozenset[str]) -> None:
     global version
     number = _core.step()
     with _lock:
-        successes, due = [callback for callback, path in _on_success if path in over], list(_queue)
+        successes, due = [callback for callback, path in _on_success if path in over], _queued(number + 1)
         _forget(over)
-        _queue.clear()
     for callback in successes:
         _guarded(callback, number)
-    for apply in due:
-        _guarded(apply, number + 1)
+    _here.passing = True
+    try:
+        for apply in due:
+            _guarded(apply, number + 1)
+    finally:
+        _here.passing = False
     version += bool(due)
     with _lock:
         _hold()
@@ -188,7 +204,7 @@ def _end(over: frozenset[str]) -> None:
 def _take_back(over: frozenset[str], error: Exception) -> None:
     global version
     with _lock:
-        undos = [undo for undo, path in _trials if path in over]
+        undos = [undo for undo, path, _ in _trials if path in over]
         _forget(over)
         _hold()
     for undo in reversed(undos):
@@ -199,6 +215,15 @@ def _take_back(over: frozenset[str], error: Exception) -> None:
 def _forget(over: frozenset[str]) -> None:
     _on_success[:] = [entry for entry in _on_success if entry[1] not in over]
     _trials[:] = [entry for entry in _trials if entry[1] not in over]
+
+
+def _queued(number: int) -> list[Callable[[int], None]]:
+    """Takes from the queue what that call is to begin with. Under the lock."""
+    due = [apply for step, apply in _queue if step <= number]
+    later = [entry for entry in _queue if entry[0] > number]
+    _queue.clear()
+    _queue.extend(later)
+    return due
 
 
 def waiting() -> bool:

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from dvm_wire.saves import read
+
 from . import depends, report
 from . import plan as planning
 from .apply import Patch
@@ -15,11 +17,12 @@ from .classify import classify
 from .edits import APPLY
 from .live import Live
 from .outdated import Outdated
+from .pact import Pact
 from .parse import Source, parse
 from .parse_beside import parse_beside
 from .report import Report
-from .sources import SourceBook, read, tidy
-from .transaction import FAILED, IN_FORCE, QUEUED, TRIAL, Host, Transaction
+from .sources import SourceBook, tidy
+from .transaction import FAILED, IN_FORCE, QUEUED, TRIAL, WITHDRAWN, Host, Transaction
 
 Reply = Callable[[Report], None]
 
@@ -33,8 +36,9 @@ _LOOK = 0.02  # seconds between looks at whether the user has stopped the progra
 class Job:
     """One request. The first answer goes to whoever asked; what comes after it is news."""
 
-    def __init__(self, path: str, text: str | None, undo: bool, reply: Reply, news: Reply, settled: bool = False) -> None:
-        self.path, self.text, self.undo, self.settled = path, text, undo, settled
+    def __init__(self, path: str, text: str | None, undo: bool, reply: Reply, news: Reply, settled: bool = False,
+                 pact: Pact | None = None) -> None:
+        self.path, self.text, self.undo, self.settled, self.pact = path, text, undo, settled, pact
         self._reply, self._news = reply, news
         self.started = time.perf_counter()
         self.answered = False
@@ -63,13 +67,14 @@ class Reloader:
         self._verified: set[str] = set()  # files whose known text was compared with the running code
         self.last: Report | None = None
 
-    def reload(self, path: str, text: str | None, reply: Reply, settled: bool = False) -> None:
-        """Brings the file's text (None: what is on disk) into force, or says why not. settled: nobody writes to the file any more."""
-        self._add(Job(path, text, False, reply, self.news, settled))
+    def reload(self, path: str, text: str | None, reply: Reply, settled: bool = False, pact: Pact | None = None) -> None:
+        """Brings the file's text (None: what is on disk) into force, or says why not. settled: nobody writes to the file any more.
+        pact: with other ranks, which must be able to do so as well."""
+        self._add(Job(path, text, False, reply, self.news, settled, pact))
 
-    def undo(self, reply: Reply, path: str | None = None) -> None:
+    def undo(self, reply: Reply, path: str | None = None, pact: Pact | None = None) -> None:
         """Takes back the last reload that was applied, with a path the last one of that file."""
-        self._add(Job(path or "", None, True, reply, self.news))
+        self._add(Job(path or "", None, True, reply, self.news, pact=pact))
 
     def _add(self, job: Job) -> None:
         with self._arrived:
@@ -103,12 +108,14 @@ class Reloader:
             return prepared
         old, new, plan = prepared
         meaningful = any(edit.verdict == APPLY for edit in plan.edits)
+        transaction = Transaction(self.host, self.book, job.path, (old.text, new.text), plan, job.started, meaningful, job.pact)
+        if job.pact is not None and not job.pact.ready(meaningful, transaction.report().message()):
+            return Report(report.REFUSED, job.path, reasons=[job.pact.reason])
         if not plan.patch:
             self.book.put(job.path, new.text)
             if not meaningful:
                 return Report(report.UNCHANGED, job.path, reasons=plan.notes)
             plan.notes.append("nothing of it exists in the running program yet; what is made from now on has it")
-        transaction = Transaction(self.host, self.book, job.path, (old.text, new.text), plan, job.started, needs_trial=meaningful)
         answer = self._carry_out(job, transaction)
         if self.book.get(job.path) is new.text:
             self._sources[job.path] = new
@@ -156,6 +163,8 @@ class Reloader:
         return source
 
     def _carry_out(self, job: Job, transaction: Transaction) -> Report:
+        if job.pact is not None and transaction.needs_trial:
+            return self._carry_out_with_others(job.pact, transaction)
         transaction.queue()
         deadline = time.perf_counter() + BOUNDARY_WAIT
         while not transaction.wait(QUEUED, timeout=_LOOK):
@@ -165,15 +174,29 @@ class Reloader:
                 transaction.begin_here()
                 if transaction.state == TRIAL:
                     transaction.plan.notes.append(f"no captured call came within {BOUNDARY_WAIT:g} s; in force from the next one")
-                    return self._settle(job, transaction)
+                    return self._settle(transaction)
         deadline = time.perf_counter() + TRIAL_WAIT
         while transaction.state == TRIAL and not transaction.wait(TRIAL, timeout=_LOOK):
             self._answer_if_stopped(job, transaction.report())
             if time.perf_counter() > deadline:
                 job.answer(transaction.report(), final=False)
-        return self._settle(job, transaction)
+        return self._settle(transaction)
 
-    def _settle(self, job: Job, transaction: Transaction) -> Report:
+    def _carry_out_with_others(self, pact: Pact, transaction: Transaction) -> Report:
+        """At the step that the ranks have been told, or not at all."""
+        transaction.queue()
+        passed = self.host.step() >= pact.step and transaction.withdraw()
+        pact.armed(not passed)
+        while not passed and not transaction.wait(QUEUED, timeout=_LOOK):
+            if pact.keep is not None:
+                transaction.withdraw()
+        if transaction.state == WITHDRAWN:
+            return Report(report.REFUSED, transaction.path, reasons=[pact.reason or f"step {pact.step} was passed"])
+        while not transaction.wait(TRIAL, timeout=60):
+            pass
+        return self._settle(transaction)
+
+    def _settle(self, transaction: Transaction) -> Report:
         def failed() -> None:
             self._done = [other for other in self._done if other is not transaction]
 
@@ -235,9 +258,13 @@ class Reloader:
         self._done = [done for done in kept if done not in undone]
         job.path = last.path
         plan = planning.Plan([], Patch([assignment for done in undone for assignment in done.plan.patch.inverse().assignments]))
-        transaction = Transaction(self.host, self.book, last.path, (undone[0].texts[1], last.texts[0]), plan, job.started, needs_trial=True)
+        texts = undone[0].texts[1], last.texts[0]
+        transaction = Transaction(self.host, self.book, last.path, texts, plan, job.started, needs_trial=True, pact=job.pact)
+        if job.pact is not None and not job.pact.ready(True, transaction.report().message()):
+            self._done = kept
+            return Report(report.REFUSED, job.path, reasons=[job.pact.reason])
         answer = self._carry_out(job, transaction)
-        if transaction.state == FAILED:
+        if transaction.state in (FAILED, WITHDRAWN):
             self._done = kept
         else:
             # An undo is not undone: the file still holds the newer text, and saving it again brings that back.

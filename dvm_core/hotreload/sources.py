@@ -1,28 +1,12 @@
 """The text in force of every file: what the running functions were compiled from, which a save soon makes different from the disk."""
 from __future__ import annotations
 
-import io
 import os
-import stat
 import sys
-import tokenize
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
-
-def read(path: str) -> str:
-    """A Python file's text: coding cookie and byte order mark honoured, line ends as `\\n`.
-
-    Raises OSError (of what is no regular file, too), SyntaxError (unknown coding cookie), UnicodeDecodeError."""
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(f"{path} is no regular file")
-        return decode(file.read())
-
-
-def decode(data: bytes) -> str:
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+from dvm_wire.saves import read
 
 
 def tidy(text: str) -> str:

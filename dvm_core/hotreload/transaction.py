@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from . import fingerprint, plan, report
 from .live import Live
+from .pact import Disagreed, Pact, Passed
 from .report import Report
 from .sources import SourceBook
 
@@ -17,12 +18,15 @@ from .sources import SourceBook
 class Boundary(Protocol):
     """The front ends' side of a reload (`frontends.reloadable`)."""
 
-    def at_next_call(self, apply: Callable[[int], None]) -> None:
-        """Runs `apply(step)` once on the training thread, before the next outermost captured call records anything."""
+    def at_next_call(self, apply: Callable[[int], None], step: int = 0) -> None:
+        """Runs `apply(step)` once on the training thread, before the next outermost captured call from `step` on records anything."""
 
-    def trial(self, undo: Callable[[Exception], None], path: str) -> None:
-        """The next captured call (from inside `at_next_call`: the one about to begin) that can show code of the file decides: if it raises,
-        or its outputs change shape, `undo(error)` is called and the call is made again."""
+    def repeats(self) -> bool:
+        """Inside `at_next_call`: whether the call about to begin can be made again."""
+
+    def trial(self, undo: Callable[[Exception], None], path: str, agree: Callable[[], None] = lambda: None) -> None:
+        """The next captured call (from inside `at_next_call`: the one about to begin) that can show code of the file decides: if it or
+        `agree`, called once it is recorded, raises, or its outputs change shape, `undo(error)` is called and the call is made again."""
 
     def on_success(self, callback: Callable[[int], None], path: str) -> None:
         """Calls `callback(step)` once, after that call has passed."""
@@ -58,7 +62,9 @@ class Transaction:
     """Applies one plan. Its callbacks run on the training thread, the rest on the reload thread."""
 
     def __init__(self, host: Host, book: SourceBook, path: str, texts: tuple[str, str], prepared: plan.Plan, started: float,
-                 needs_trial: bool) -> None:
+                 needs_trial: bool, pact: Pact | None = None) -> None:
+        """pact: with the other ranks, whose word counts as much as the trial's."""
+        self.pact = pact
         self.host, self.book, self.path, self.texts, self.plan = host, book, path, texts, prepared
         self.started, self.needs_trial = started, needs_trial
         self.state = QUEUED
@@ -73,7 +79,7 @@ class Transaction:
         self._count: tuple[int, int] | None = None
 
     def queue(self) -> None:
-        self.host.boundary.at_next_call(self._begin)
+        self.host.boundary.at_next_call(self._begin, self.pact.step if self.pact is not None else 0)
 
     def withdraw(self) -> bool:
         """Takes the transaction back before it began. False if it has begun."""
@@ -93,7 +99,22 @@ class Transaction:
 
     def _begin(self, step: int) -> None:
         if self._claim(TRIAL):
+            try:
+                self._ask_the_others(step)
+            except Disagreed as error:
+                self.error = error
+                self._become(FAILED)
+                return
             self._swap(step)
+
+    def _ask_the_others(self, step: int) -> None:
+        """Before the swap if the call cannot be made again; else once it is recorded with the new code."""
+        if self.pact is None:
+            return
+        if step != self.pact.step:
+            raise Passed(f"step {self.pact.step} was passed")
+        if not self.host.boundary.repeats():
+            self.pact.agree()
 
     def _swap(self, step: int) -> None:
         began = time.perf_counter()
@@ -109,7 +130,7 @@ class Transaction:
             self.book.put(self.path, self.texts[1])
             self._at_swap = fingerprint.launches(self.host.programs()) if self.needs_trial else {}
             if self.needs_trial:
-                self.host.boundary.trial(self._take_back, self.path)
+                self.host.boundary.trial(self._take_back, self.path, *((self.pact.agree,) if self.pact is not None else ()))
                 self.host.boundary.on_success(self._keep, self.path)
         except Exception as error:  # a fault of ours after the swap: without its trial the new code must not stay
             self._take_back(error)
@@ -145,6 +166,14 @@ class Transaction:
             if state == FAILED:
                 self._on_failed()
             self.changed.notify_all()
+        if state == FAILED and self.pact is not None:
+            assert self.error is not None
+            self.pact.vote(None if isinstance(self.error, Passed) else False, self._told())
+
+    def _told(self) -> str:
+        """What went wrong, in a sentence."""
+        assert self.error is not None
+        return str(self.error) if isinstance(self.error, Disagreed) else report.failure(self.error, self.path)
 
     def wait(self, *states: str, timeout: float) -> bool:
         """Whether the transaction left all of these states within the time."""
@@ -175,9 +204,8 @@ class Transaction:
     def report(self) -> Report:
         """The answer as things stand."""
         if self.state == FAILED:
-            assert self.error is not None
             again = f"; step {self.step} was made with the old code" if self.step else ""
-            told = f"{report.failure(self.error, self.path)}: taken back{again}{''.join(self._faults)}"
+            told = f"{self._told()}: taken back{again}{''.join(self._faults)}"
             return Report(report.REFUSED, self.path, self.step, [told])
         answer = Report(report.APPLIED, self.path, self.step, list(self.plan.notes), report.changes_of(self.plan.edits))
         answer.ms, answer.held_ms = self.ms, self.held_ms

@@ -3,8 +3,9 @@ import asyncio
 import struct
 
 import pytest
-from dvm_adapter import agent_peer
-from dvm_adapter.agent_peer import AgentServer, connect_relay, read_frame
+from dvm_adapter import agent_server
+from dvm_adapter.agent_peer import read_frame
+from dvm_adapter.agent_server import AgentServer, connect_relay
 from dvm_adapter.errors import RequestError
 from dvm_adapter.log import Log
 from dvm_wire import encode
@@ -51,7 +52,7 @@ def test_strangers_are_shown_the_door(first):
 
 
 def test_who_says_nothing_is_not_waited_for_long(monkeypatch):
-    monkeypatch.setattr(agent_peer, "HELLO_TIMEOUT", 0.2)
+    monkeypatch.setattr(agent_server, "HELLO_TIMEOUT", 0.2)
 
     async def scenario(server):
         reader, _ = await connect(server)
@@ -167,7 +168,7 @@ def test_a_session_that_takes_an_agent_late_hears_what_it_said():
 
 
 def test_of_a_talkative_agent_nobody_takes_only_the_newest_is_kept(monkeypatch):
-    monkeypatch.setattr(agent_peer, "KEPT_LIMIT", 1000)
+    monkeypatch.setattr(agent_server, "KEPT_LIMIT", 1000)
 
     async def scenario(server):
         _, writer = await connect(server)

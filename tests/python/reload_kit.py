@@ -18,28 +18,33 @@ class Calls:
         self.queue, self.trials, self.successes = [], [], []
         self.step = 0
 
-    def at_next_call(self, apply):
-        self.queue.append(apply)
+    def at_next_call(self, apply, step=0):
+        self.queue.append((step, apply))
 
-    def trial(self, undo, path):
-        self.trials.append(undo)
+    def repeats(self):
+        return True
+
+    def trial(self, undo, path, agree=lambda: None):
+        self.trials.append((undo, agree))
 
     def on_success(self, callback, path):
         self.successes.append(callback)
 
     def call(self, function):
         self.step += 1
-        due, self.queue = self.queue, []
-        for apply in due:
+        due, self.queue = [entry for entry in self.queue if entry[0] <= self.step], [entry for entry in self.queue if entry[0] > self.step]
+        for _, apply in due:
             apply(self.step)
         trials, self.trials = self.trials, []
         successes, self.successes = self.successes, []
         try:
             result = function()
+            for _, agree in trials:
+                agree()
         except Exception as error:
             if not trials:
                 raise
-            for undo in reversed(trials):
+            for undo, _ in reversed(trials):
                 undo(error)
             return function()
         for callback in successes:

@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-
-from dvm_core.hotreload.sources import read
+from dvm_wire.saves import read
 
 
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""A rank's side of its job: asks the adapter that the job was started from, and does in its own program what that one says."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .agent_peer import Message
+from .errors import RequestError
+from .link import Link, connect
+
+if TYPE_CHECKING:
+    from .session import Session
+
+TAKE = 60.0  # seconds for all ranks to take an edit
+_FOR_THE_AGENT = ("prepare", "arm", "decide", "undoReload")
+
+
+class Member:
+    """This session's process among the ranks of its job."""
+
+    def __init__(self, session: Session, link: Link) -> None:
+        self._session, self._link = session, link
+        link.serve = self._serve
+        link.on_event = self._heard
+
+    @classmethod
+    async def join(cls, session: Session, relay: Message, pid: int) -> Member:
+        """Raises RequestError."""
+        told = relay["rank"]
+        hello = {"type": "rank", "token": str(relay.get("token")), "pid": pid, **{key: told.get(key) for key in ("rank", "job", "size")}}
+        member = cls(session, await connect(str(relay.get("address")), hello, session.log))
+        session.spawn(member._link.run())
+        return member
+
+    def leave(self) -> None:
+        self._link.close()
+
+    # ---- asked by the job
+    async def _serve(self, command: str, arguments: Message) -> Message:
+        if command not in _FOR_THE_AGENT:
+            raise RequestError(f"unknown command {command!r}")
+        answer = await self._session.tensors.ask(command, timeout=None, **arguments)
+        return {key: value for key, value in answer.items() if key not in ("re", "ok")}
+
+    def _heard(self, event: Message) -> None:
+        if event["ev"] == "told":
+            self._session.reloads.reported(event["body"], answer=True)
+
+    def from_agent(self, event: str, body: Message) -> None:
+        """The agent's vote, and what came of its swap."""
+        self._link.tell(event, **body)
+
+    # ---- told to the job
+    async def saved(self, path: str) -> None:
+        await self._link.ask("saved", path=path, timeout=None)
+
+    async def reload(self, path: str) -> Message:
+        """The answer for this rank, which has been reported."""
+        return await self._body("reload", path=path)
+
+    async def undo(self, path: str | None) -> Message:
+        return await self._body("undo", path=path)
+
+    async def _body(self, command: str, **arguments: Any) -> Message:
+        answer = await self._link.ask(command, timeout=TAKE, **arguments)
+        if not isinstance(answer.get("body"), dict):
+            raise RequestError("this rank has left its job")
+        return dict(answer["body"])
+
+    def stands(self, stands: bool) -> None:
+        """Whether the client looks at a stop of this rank."""
+        self._link.tell("stands", stands=stands)

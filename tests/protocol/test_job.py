@@ -1,0 +1,244 @@
+"""The adapter that speaks for the ranks of a job: what it asks them, what it decides, what each is told when one is slow, late or gone."""
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+from dvm_adapter import job, link
+from dvm_adapter.agent_server import AgentServer
+from dvm_adapter.errors import RequestError
+from dvm_adapter.log import Log
+from harness import ROOT  # noqa: F401 - puts the adapter on the path
+
+PATH = "/nowhere/model.py"
+REPORT = {"outcome": "applied", "path": PATH, "step": 0, "reasons": [], "changes": [], "pending": True}
+
+
+class Rank:
+    """The adapter of a rank, played: by command what it answers, a function of its arguments or a value."""
+
+    def __init__(self, number, pid, **answers):
+        self.number, self.pid, self.asked, self.told = number, pid, [], []
+        self.step, self.vote = 10, True
+        self.answers = {"prepare": self._prepare, "arm": self._arm, "decide": self._decide, "undoReload": {}, **answers}
+
+    async def join(self, server, size=2):
+        self.link = await link.connect(server.address, {"type": "rank", "token": server.token, "pid": self.pid, "rank": self.number,
+                                                        "size": size, "job": 1}, Log())
+        self.link.serve = self._serve
+        self.link.on_event = lambda event: self.told.append(event["body"])
+        self.task = asyncio.ensure_future(self.link.run())
+        return self
+
+    async def _serve(self, command, arguments):
+        self.asked.append((command, arguments))
+        answer = self.answers[command]
+        return (answer(arguments) if callable(answer) else answer) or {}
+
+    def _prepare(self, arguments):
+        return {**REPORT, "ready": {"meaningful": True, "step": self.step, "rate": 0.0}}
+
+    def _arm(self, arguments):
+        if self.vote is not None:
+            ok = None if self.vote == "passed" else self.vote is True
+            self.link.tell("vote", ticket=arguments["ticket"], ok=ok, reason="" if ok else self.vote)
+        return {"armed": True}
+
+    def _decide(self, arguments):
+        outcome = "applied" if arguments["keep"] else "refused"
+        self.link.tell("settled", ticket=arguments["ticket"], **{**REPORT, "outcome": outcome, "step": 11, "pending": False})
+
+    def decisions(self):
+        return [arguments["keep"] for command, arguments in self.asked if command == "decide"]
+
+
+def played(play, *ranks, size=2):
+    """Runs `play(server, job)` with these ranks in the job."""
+    async def run():
+        server = AgentServer(Log())
+        await server.start()
+        for rank in ranks:
+            await rank.join(server, size)
+        while not server.jobs._jobs or len(server.jobs._jobs[1].ranks) < len(ranks):
+            await asyncio.sleep(0.001)
+        try:
+            return await asyncio.wait_for(play(server.jobs._jobs[1]), 20)
+        finally:
+            for rank in ranks:
+                rank.link.close()
+            await server.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def other():
+    """A process to be a rank, and to end."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def pair(other, **answers):
+    return Rank(0, os.getpid()), Rank(1, other.pid, **answers)
+
+
+def told(*ranks):
+    return [[(body["outcome"], body["pending"], body["reasons"]) for body in rank.told] for rank in ranks]
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+def test_the_step_lies_behind_that_of_every_rank(other):
+    first, second = pair(other)
+    second.step = 25
+
+    async def play(job):
+        bodies = await job.take(PATH)
+        await until(lambda: first.told and second.told)
+        return bodies
+
+    assert {body["step"] for body in played(play, first, second).values()} == {11}
+    assert [arguments["step"] for rank in (first, second) for command, arguments in rank.asked if command == "arm"] == [26, 26]
+    assert first.decisions() == second.decisions() == [True] and told(first, second) == [[("applied", False, [])]] * 2
+
+
+def test_one_that_refuses_or_votes_against_it_is_named_to_all(other):
+    first, second = pair(other)
+
+    async def play(job):
+        second.answers["prepare"] = {**REPORT, "outcome": "refused", "reasons": ["needs restart"], "pending": False}
+        await job.take(PATH)
+        second.answers["prepare"], second.vote = second._prepare, "no"
+        await job.take(PATH)
+        await until(lambda: len(first.told) == len(second.told) == 2)
+
+    played(play, first, second)
+    assert told(first, second) == [[("refused", False, ["rank 1: needs restart"]), ("refused", False, ["rank 1: no"])]] * 2
+    assert first.decisions() == [False, False] and second.decisions() == [False]
+
+
+@pytest.mark.parametrize("told", ["at once", "later"])
+def test_a_step_that_one_has_passed_is_chosen_anew_and_further_away(other, told):
+    first, second = pair(other)
+    if told == "later":
+        second.vote = "passed"
+    else:
+        second.answers["arm"] = lambda arguments: {"armed": False}
+
+    async def play(job):
+        async def relent():
+            await until(lambda: len(first.decisions()) == 2)
+            second.answers["arm"], second.vote = second._arm, True
+
+        await asyncio.gather(job.take(PATH), relent())
+
+    played(play, first, second)
+    steps = [arguments["step"] for command, arguments in first.asked if command == "arm"]
+    assert steps[:2] == [11, 14] and steps == sorted(set(steps)) and first.decisions()[-1] is True
+
+
+def test_a_rank_that_is_killed_meanwhile_leaves_the_others_with_the_old_code(other):
+    first, second = pair(other)
+    first.vote = second.vote = None
+
+    async def play(job):
+        async def kill():
+            await until(lambda: "arm" in dict(first.asked) and "arm" in dict(second.asked))
+            other.kill()
+            other.wait()
+            second.link.close()
+
+        await asyncio.gather(job.take(PATH), kill())
+        await until(lambda: first.told)
+        assert told(first) == [[("refused", False, ["rank 1: its process has ended"])]] and first.decisions() == [False]
+        first.vote = True
+        first.told.clear()
+        await job.take(PATH)  # the others are all there are now
+        await until(lambda: first.told)
+
+    played(play, first, second, size=None)
+    assert told(first) == [[("applied", False, [])]]
+
+
+def test_one_that_stays_away_does_not_hold_the_others_for_long(other, monkeypatch):
+    monkeypatch.setattr(job, "VOTES", 0.1)
+    first, second = pair(other)
+    second.vote = None
+
+    async def play(job):
+        second.link.tell("stands", stands=True)
+        await job.take(PATH)
+        await until(lambda: first.told and second.told)
+
+    played(play, first, second)
+    why = "rank 1: did not come to step 11 within 0.1 s of the others; it stands at a stop: save again when it does"
+    assert told(first, second) == [[("refused", False, [why])]] * 2 and first.decisions() == [False]
+
+
+def test_while_nobody_has_come_to_the_step_it_waits_says_so_and_gives_way_to_a_later_save(other, monkeypatch):
+    monkeypatch.setattr(job, "PENDING", 0.02)
+    first, second = pair(other)
+    first.vote = second.vote = None
+
+    async def play(job):
+        waiting = asyncio.ensure_future(job.take(PATH))
+        await until(lambda: first.told)
+        first.vote = second.vote = True
+        await asyncio.gather(waiting, job.take(PATH))
+        await until(lambda: len(first.told) == 3)
+
+    played(play, first, second)
+    assert told(first) == [[("applied", True, ["waits for all 2 ranks to come to step 11"]),
+                            ("refused", False, ["replaced by a later save"]), ("applied", False, [])]]
+
+
+def test_a_word_that_cannot_be_kept_is_taken_back_by_the_others(other):
+    first, second = pair(other)
+    second.answers["decide"] = lambda arguments: second.link.tell(
+        "settled", ticket=arguments["ticket"], **{**REPORT, "outcome": "refused", "reasons": ["out of memory"], "pending": False})
+
+    async def play(job):
+        await job.take(PATH)
+        await until(lambda: first.told)
+
+    played(play, first, second)
+    assert told(first) == [[("refused", False, ["rank 1: out of memory"])]] and first.asked[-1] == ("undoReload", {"path": PATH})
+
+
+def test_not_without_all_ranks(other):
+    first, second = pair(other)
+
+    async def play(job):
+        await job.take(PATH)
+        second.link.close()
+        await until(lambda: len(job.ranks) == 1)
+        await job.take(PATH)
+        await until(lambda: len(first.told) == 2)
+
+    played(play, first, second, size=4)
+    everybody = "all ranks take an edit, or none does"
+    assert told(first) == [[("refused", False, [f"ranks 2, 3 have no session here: {everybody}"]),
+                            ("refused", False, [f"rank 1 (process {other.pid}) runs without a session: {everybody}"])]]
+
+
+def test_a_save_that_all_see_is_taken_once(other, tmp_path):
+    first, second = pair(other)
+    path = tmp_path / "model.py"
+    path.write_text("RATE = 1\n")
+
+    async def play(job):
+        await asyncio.gather(*(rank.link.ask("saved", path=str(path)) for rank in (first, second)))
+        path.write_text("RATE = 10\n")
+        await second.link.ask("saved", path=str(path))
+        assert (await first.link.ask("reload", path=str(path)))["body"]["outcome"] == "applied"
+        with pytest.raises(RequestError, match="unknown command"):
+            await first.link.ask("nonsense")
+
+    played(play, first, second)
+    assert [arguments["text"] for command, arguments in first.asked if command == "prepare"] == ["RATE = 1\n", "RATE = 10\n", "RATE = 10\n"]

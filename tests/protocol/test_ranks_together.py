@@ -1,0 +1,70 @@
+"""Ranks of one job: an edit is taken by all of them before the same step, or by none."""
+import sys
+import time
+
+import pytest
+from harness import PROGRAMS
+from test_ranks import WAIT, children, needs_torch
+
+pytest.importorskip("numpy")
+pytest.importorskip("dvm_core._core")
+
+
+class Training:
+    """A torchrun of two ranks over a copy of the program."""
+
+    def __init__(self, adapter, folder):
+        self.folder, self.path = folder, folder / "trained.py"
+        self.path.write_text((PROGRAMS / "trained.py").read_text())
+        self.ranks, self.root = children(adapter, 2, [], module="torch.distributed.run", cwd=str(folder), python=[sys.executable],
+                                         args=["--nproc-per-node", "2", str(self.path), "100000", "0.01"],
+                                         dvm={"hotReload": "onSave"})
+        for rank in self.ranks.values():
+            rank.event("dvm/step", timeout=WAIT)
+
+    def losses(self, rank):
+        """Loss and rate of each step."""
+        lines = (self.folder / f"losses-{rank}").read_text().split("\n")[:-1]
+        return [tuple(line.split()[1:]) for line in lines]
+
+    def until_step(self, step):
+        end = time.monotonic() + WAIT
+        while len(self.losses(0)) < step:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    def replace(self, old, new):
+        text = self.path.read_text()
+        assert old in text
+        self.path.write_text(text.replace(old, new))
+
+    def answers(self):
+        """What each rank says of the edit."""
+        return [self.ranks[f"rank {number}"].event("dvm/reload", timeout=WAIT, where=lambda body: not body["pending"])["body"]
+                for number in range(2)]
+
+
+@needs_torch
+def test_all_ranks_take_an_edit_before_the_same_step_or_none(adapter, tmp_path):
+    run = Training(adapter, tmp_path)
+    run.replace("RATE = 0.5", "RATE = 0.25")
+    first = run.answers()
+    assert [body["outcome"] for body in first] == ["applied", "applied"] and first[0]["step"] == first[1]["step"], first
+    run.replace("OWN = 0", "OWN = 7")
+    for body in run.answers():
+        assert body["outcome"] == "refused" and body["reasons"][0].startswith("rank 1: "), body
+    run.replace("OWN = 7", "OWN = 0")
+    run.answers()
+    run.replace("return x * RATE", "return x * (RATE if NUMBER == 0 else missing)")
+    for body in run.answers():
+        assert body["outcome"] == "refused" and body["reasons"] == ["rank 1: trained.py:19: NameError: name 'missing' is not defined"], body
+    run.ranks["rank 0"].request("dvm/undoReload")
+    back = run.answers()
+    assert [body["outcome"] for body in back] == ["applied", "applied"] and back[0]["step"] == back[1]["step"], back
+    run.until_step(back[0]["step"] + 2)
+    (tmp_path / "end").touch()
+    run.root.event("terminated", timeout=WAIT)
+    assert run.losses(0) == run.losses(1)
+    rates = [float(rate) for _, rate in run.losses(0)]
+    new, old = first[0]["step"], back[0]["step"]
+    assert rates == [0.5] * (new - 1) + [0.25] * (old - new) + [0.5] * (len(rates) - old + 1)

@@ -1,0 +1,129 @@
+"""A rank's side of an edit that all ranks take before the same step or none: what it tells, and what becomes of its code and its steps."""
+# ruff: noqa: F811 - fixtures are named as what they are imported as
+import threading
+import time
+
+import pytest
+from reload_kit import AFTER, Answers, program  # noqa: F401 - the fixture among them
+
+from dvm_core import hotreload
+from dvm_core.hotreload import pact as pacts
+
+
+class Rank:
+    """A program whose reloads are made with others, of whom the test speaks."""
+
+    def __init__(self, program, text=None, undo=False):
+        self.program, self.ready, self.votes, self.armed = program, Answers(), Answers(), Answers()
+        self.answers = Answers()
+        self.pact = hotreload.Pact(lambda meaningful, report: self.ready.append((meaningful, report)),
+                                   lambda ok, reason: self.votes.append((ok, reason)))
+        if undo:
+            program.reloader.undo(self.answers.append, pact=self.pact)
+        else:
+            program.reloader.reload(str(program.path), text, self.answers.append, pact=self.pact)
+
+    def arm(self, step):
+        self.ready.wait()
+        self.pact.arm(step, self.armed.append)
+        return self.armed.wait()
+
+    def train(self, steps):
+        """Calls on a thread of their own: results by step."""
+        results = []
+
+        def run():
+            for _ in range(steps):
+                results.append(self.program.calls.call(lambda: self.program.module.scale(1)))
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return results, thread
+
+
+def test_the_new_code_counts_from_the_step_named_once_all_agree(program):
+    rank = Rank(program(), AFTER)
+    assert rank.arm(4)
+    results, thread = rank.train(6)
+    assert rank.votes.wait() == (True, "") and not rank.answers
+    time.sleep(0.02)
+    assert results == [2, 2, 2]  # it waits in the fourth
+    rank.pact.decide(True)
+    thread.join(5)
+    assert results == [2, 2, 2, 3, 3, 3]
+    answer = rank.answers.wait()
+    assert (answer.outcome, answer.step) == ("applied", 4) and answer.changes
+    again = Rank(rank.program, undo=True)
+    assert again.arm(8)
+    results, thread = again.train(3)
+    again.votes.wait()
+    again.pact.decide(True)
+    thread.join(5)
+    assert results == [3, 2, 2] and again.answers.wait().step == 8
+
+
+def test_where_another_rank_cannot_the_step_is_made_with_the_old_code(program):
+    rank = Rank(program(), AFTER)
+    rank.arm(2)
+    results, thread = rank.train(3)
+    rank.votes.wait()
+    rank.pact.decide(False, "rank 1: no")
+    thread.join(5)
+    assert results == [2, 2, 2] and rank.program.calls.step == 3
+    answer = rank.answers.wait()
+    assert answer.outcome == "refused" and answer.reasons == ["rank 1: no: taken back; step 2 was made with the old code"]
+    assert Rank(rank.program, undo=True).answers.wait().outcome == "unchanged"
+
+
+def test_a_rank_whose_trial_fails_votes_against_it_and_does_not_wait(program):
+    rank = Rank(program(), "def scale(x):\n    return x * missing\n")
+    rank.arm(1)
+    results, thread = rank.train(2)
+    thread.join(5)
+    assert results == [2, 2] and rank.votes == [(False, "model.py:2: NameError: name 'missing' is not defined")]
+    assert rank.answers.wait().outcome == "refused"
+
+
+def test_a_step_that_has_passed_is_told_and_nothing_is_swapped(program):
+    made = program()
+    made.calls.step = 9
+    rank = Rank(made, AFTER)
+    assert rank.arm(9) is False
+    rank.pact.decide(False)
+    assert rank.answers.wait().reasons == ["step 9 was passed"] and made.module.scale(1) == 2
+    late = Rank(made, AFTER)
+    assert late.arm(11)
+    made.calls.step = 11  # passed between the look and the call
+    assert made.calls.call(lambda: made.module.scale(1)) == 2
+    assert late.votes.wait() == (None, "step 11 was passed")
+
+
+@pytest.mark.parametrize("when", ["prepared", "armed"])
+def test_an_edit_that_is_off_before_its_step_leaves_nothing(program, when):
+    rank = Rank(program(), AFTER)
+    rank.ready.wait()
+    if when == "armed":
+        rank.arm(1)
+    rank.pact.decide(False, "rank 1 has ended")
+    assert rank.answers.wait().reasons == ["rank 1 has ended"]
+    results, thread = rank.train(2)
+    thread.join(5)
+    assert results == [2, 2] and not rank.votes
+    assert rank.program.call_until(rank.program.save(AFTER)).outcome == "applied"  # alone, and compared with what runs
+
+
+def test_nobody_waits_for_a_word_that_does_not_come(program, monkeypatch):
+    monkeypatch.setattr(pacts, "PATIENCE", 0.05)
+    rank = Rank(program(), AFTER)
+    rank.arm(1)
+    results, thread = rank.train(1)
+    thread.join(5)
+    assert results == [2] and rank.answers.wait().reasons[0].startswith(pacts.SILENT)
+
+
+def test_what_exchanges_no_code_waits_for_the_word_only(program):
+    rank = Rank(program(), "# a comment\n" + AFTER.replace("3", "2"))
+    assert rank.ready.wait()[0] is False
+    rank.pact.decide(True)
+    assert rank.answers.wait().outcome == "unchanged"
+    assert rank.program.book.get(str(rank.program.path)).startswith("# a comment")
