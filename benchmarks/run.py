@@ -63,7 +63,7 @@ GROUPS = {
     "ops": Group(1, lambda quick, _: _module("ops").rows(0.5 if quick else 5.0)),
     "checks": Group(0.2, lambda quick, _: _module("checks").rows(0.1 if quick else 1.0)),
     "devices": Group(0.2, lambda quick, _: _module("devices").rows(0.1 if quick else 1.0)),
-    "attached": Group(2, lambda quick, folder: _module("digits").attached(0.5 if quick else 5.0, folder, pairs=1 if quick else 5)),
+    "debugger": Group(10, lambda quick, folder: _module("debugger").measured(quick, folder)),
 }
 
 

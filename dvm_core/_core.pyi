@@ -213,6 +213,9 @@ class Program:
     @property
     def input_count(self) -> int: ...
     @property
+    def places(self) -> tuple[int, ...]:
+        """Of each instruction where it comes from, 0 for nowhere: see `place_info`."""
+    @property
     def instructions(self) -> list[Instruction]:
         """With the shapes and immediates of the last launch."""
     @property

@@ -8,6 +8,7 @@ from .. import _core
 from .commands import Answer, Arguments, CommandError, command, need
 from .conditions import BadCondition, Gate
 from .hooks import clear_hook, program_name
+from .line_map import runs_of_line
 from .places import place, real
 from .tiles import listing
 
@@ -187,23 +188,6 @@ class Breakpoints:
         if (program.id, instruction.index) not in point.hooked:
             point.hooked.add((program.id, instruction.index))
             _core.set_hook(program.id, instruction.index, _core.HOOK_STOP, point.hook)
-
-
-def runs_of_line(program: Any, path: str, line: int, texts: Any) -> list[Any]:
-    """The first instruction of each unbroken run of instructions that come from the statement on that line, in one direction."""
-    wanted = real(path)
-    first, last = texts.span(wanted, line)
-    found = []
-    previous: tuple[bool, bool] | None = None
-    for instruction in program.instructions:
-        where = place(instruction.place)
-        here = first <= where.line <= last and where.real == wanted
-        now = (here, where.backward)
-        if here and now != previous:
-            found.append(instruction)
-        if instruction.place:  # an instruction without a place belongs to the run around it
-            previous = now
-    return found
 
 
 def _tensor_line(program: Any, instruction: Any, backward: bool) -> Answer:

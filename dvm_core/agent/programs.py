@@ -13,6 +13,7 @@ from ..programs import Program
 from ..programs import program as find_program
 from . import naming
 from .commands import Answer, Arguments, CommandError, command, need
+from .line_map import line_map
 from .places import place, real
 
 if TYPE_CHECKING:
@@ -35,11 +36,10 @@ def _standing(program: Any) -> tuple[int, str, int]:
     """(instructions, file and line of the first that has a place)."""
     known = _STANDING.get(program.id)
     if known is None:
-        instructions = program.instructions
-        where = next((found for found in (place(i.place) for i in instructions) if found.path), place(0))
+        where = next((found for found in map(place, program.places) if found.path), place(0))
         if len(_STANDING) >= _MOST_STANDING:
             _STANDING.clear()
-        known = _STANDING[program.id] = len(instructions), where.path, where.line
+        known = _STANDING[program.id] = len(program.places), where.path, where.line
     return known
 
 
@@ -121,8 +121,7 @@ def line(session: Session, arguments: Arguments) -> Answer:
     first, last = session.texts.span(wanted, need(arguments, "line", int))
     told = []
     for core in _core.programs():
-        mine = [i.index for i in core.instructions
-                if i.place and first <= place(i.place).line <= last and place(i.place).real == wanted]
+        mine = line_map(core).instructions(wanted, first, last)
         if mine:
             told.append({**described(core), "found": mine})
     return {"programs": told, "line": first, "endLine": last}

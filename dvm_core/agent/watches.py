@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from . import naming, values
-from .breakpoints import runs_of_line
 from .commands import Answer, Arguments, CommandError, command, need
 from .hooks import clear_hook
 from .kept import MOST_KEPT
+from .line_map import runs_of_line
 from .places import Place, place, real
 
 if TYPE_CHECKING:

@@ -47,6 +47,13 @@ std::vector<InstructionInfo> instructions_of(Program& p) {
   return all;
 }
 
+nb::tuple places_of(Program& p) {
+  const auto code = p.code();
+  std::vector<uint32_t> places(code->instrs.size());
+  for (size_t i = 0; i < places.size(); ++i) places[i] = code->instrs[i].place;
+  return from_ints(places);
+}
+
 // Of each segment of the last launch (of the unhooked fusing, before the first), its areas numbered through.
 nb::list memory_of(Program& p) {
   std::vector<SegmentPtr> segments = p.last().segments;
@@ -222,6 +229,7 @@ void bind_programs(nb::module_& m) {
           "segments", [](Program& p) { return p.segment_count(); }, "For how many shapes, kept values, hooks and devices the selector has code of it ready.")
       .def_prop_ro("input_count", [](Program& p) { return p.code()->inputs.size(); })
       .def_prop_ro("instructions", &instructions_of, "With the shapes and immediates of the last launch.")
+      .def_prop_ro("places", &places_of, "Of each instruction where it comes from, 0 for nowhere: see `place_info`.")
       .def_prop_ro("input_shapes", &input_shapes, "(shape, dtype) of each input at the last launch.")
       .def_prop_ro("input_classes", &input_classes, "What each input is: \"parameter\", or \"\" where nothing is known.")
       .def_prop_ro(
