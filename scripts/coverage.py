@@ -29,7 +29,8 @@ samples (`op_db`), MindSpore's `ops`, `mint` and methods of `Tensor` with the fi
 takes on a CPU. Left out are ops that the framework cannot run here or that give other numbers each time. Each is called captured and plain;
 results and, where there are some, gradients are compared.
 
-- **ours**: our instructions alone computed it. **fell back**: the framework ran some op of it, or all; the result is the same.
+- **ours**: our instructions alone computed it; of PyTorch also a view, which is no work. **fell back**: the framework ran some op of it, or
+  all; the result is the same.
 - **refused**: an error said why. **wrong**: another result; there must be none."""
 
 

@@ -46,8 +46,10 @@ def differs(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], tolerance:
     return ""
 
 
-def judge(captured: Callable[[], Any], plain: Sequence[np.ndarray], tolerance: float, function: str = "") -> tuple[str, str]:
-    """(verdict, note) of a captured call that gives NumPy arrays, compared with the plain one's. function: whose fallbacks count."""
+def judge(captured: Callable[[], Any], plain: Sequence[np.ndarray], tolerance: float, function: str = "",
+          views: bool = False) -> tuple[str, str]:
+    """(verdict, note) of a captured call that gives NumPy arrays, compared with the plain one's. function: whose fallbacks count. views:
+    with no fallback and no launch the result is a view, which is no work."""
     before, launches = fallbacks(function), dvm.stats()["launches"]
     try:
         found = captured()
@@ -55,4 +57,5 @@ def judge(captured: Callable[[], Any], plain: Sequence[np.ndarray], tolerance: f
         return "refused", f"{type(error).__name__}: {error}".partition("\n")[0][:160]
     if off := differs(found, plain, tolerance):
         return "wrong", off
-    return ("fell back" if fallbacks(function) > before or dvm.stats()["launches"] == launches else "ours"), ""
+    idle = not views and dvm.stats()["launches"] == launches
+    return ("fell back" if fallbacks(function) > before or idle else "ours"), ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .emit import F32, F64, FLOATS, I64
+from .emit import FLOATS
 from .lowering import Unlowerable, lowers, unify
-from .windows import Pair, Window, adaptive_pool, avg_pool, convolve, max_pool, same, transposed
+from .windows import Pair, Window, adaptive_pool, avg_pool, convolve, max_pool, same, transposed, with_places
 
 
 def _attr(c: Any, name: str) -> Any:
@@ -97,16 +97,6 @@ def _max_pool(c: Any, x: Any, *_: Any) -> int:
     if _attr(c, "data_format") not in ("NCHW", 0):
         raise Unlowerable
     return max_pool(c, image, window)
-
-
-def with_places(c: Any, image: int, window: Window, ceil: bool) -> tuple[int, int]:
-    """The largest of each window and, as int64, where in its plane it is."""
-    _, _, height, width = shape = c.shape(image)
-    wide = F64 if c.dtype(image) == F64 or height * width > 1 << 24 else F32  # float32 counts that far
-    best = max_pool(c, image, window, ceil)
-    source = c.cast(image, wide)
-    places = c.broadcast(c.reshape(c.iota((height * width,), 0, wide), (1, 1, height, width)), shape)
-    return best, c.cast(max_pool(c, source, window, ceil, places), I64)
 
 
 @lowers("MaxPoolWithArgmaxV2")

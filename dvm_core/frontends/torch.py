@@ -20,11 +20,11 @@ from torch._functorch.partitioners import default_partition
 from .. import _core
 from ..errors import where
 from . import capture as captures
-from . import observed, reloadable, torch_reload
+from . import observed, reloadable, torch_attention, torch_index, torch_math, torch_nn, torch_reload, torch_windows
 from .emit import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, Emitter
 from .notices import notice
-from .torch_nn import TABLE
-from .torch_ops import NAMED, VIEWS, Parts, Unlowerable, Value
+from .torch_halves import half_of, narrowed, widened
+from .torch_ops import NAMED, NOTHING, TABLE, VIEWS, Parts, Unlowerable, Value
 from .torch_places import place_of
 from .torch_replay import Builder, Snapshot, filled
 
@@ -37,6 +37,7 @@ _TORCH = {code: dtype for dtype, code in DTYPES.items()}
 _WHOLE = ("flash_attention_for_cpu", "silu", "gelu", "softmax_backward", "layer_norm_backward", "rms_norm", "nll_loss",
           "embedding_dense_backward", "tanh_backward", "sigmoid_backward", "threshold_backward", "dropout_backward", "select_backward",
           "slice_backward", "batch_norm_backward")
+_TABLES = (torch_attention, torch_index, torch_math, torch_nn, torch_windows)  # which fill TABLE
 _PLANS = 128  # of one graph, the least recently used goes first
 _TOKEN = re.compile(r'File "<dvm>", line (\d+)')
 
@@ -212,11 +213,12 @@ class _Run(Emitter):
             return self.plain(node, result)
         if target is operator.getitem and isinstance(args[0], Parts):
             if self.builder is not None:
-                self.builder.part(node, node.args[0], args[1])
+                self.builder.part(node, node.args[0], args[1], args[0][args[1]])
             return args[0][args[1]]
-        if target is operator.getitem or not any(isinstance(a, (Value, torch.Tensor)) for a in read):
-            result = target(*args, **kwargs)
-            return self.called(node, result) if _holds_tensor((result, *read)) else self.plain(node, result)
+        if target is operator.getitem:
+            return self.called(node, args[0][args[1]]) if _holds_tensor(read) else self.plain(node, target(*args, **kwargs))
+        if not any(isinstance(a, (Value, torch.Tensor)) for a in read):
+            return self.made(node, name, args, kwargs)
         if name in VIEWS and isinstance(args[0], torch.Tensor):
             try:
                 result = target(*args, **kwargs)
@@ -231,16 +233,39 @@ class _Run(Emitter):
                 return result
         if node in self.shared and isinstance(args[0], Value):
             return self.fallback(node, name, args, kwargs, values, counted=False)
+        value = self.lowered(node, name, args, kwargs, values)
+        return self.fallback(node, name, args, kwargs, values) if value is None else value
+
+    def made(self, node: torch.fx.Node, name: str, args: tuple, kwargs: dict) -> Any:
+        """A node's result that no tensor is needed for."""
+        if (value := self.lowered(node, name, args, kwargs, {})) is not None:
+            return value
+        result: Any = node.target(*args, **kwargs)  # type: ignore[operator]
+        if not _holds_tensor((result, *node.all_input_nodes)):
+            return self.plain(node, result)
+        self.notice(name)
+        return self.called(node, result, name)
+
+    def lowered(self, node: torch.fx.Node, name: str, args: tuple, kwargs: dict, values: dict) -> Any:
+        """The result of a node that we record, None of another one."""
         lowering = TABLE.get(name)
         given: dict[str, Any] = {key: value for key, value in kwargs.items() if value is not None and (key, value) not in _NO_MATTER}
         if "dtype" in given:
             given["dtype"] = DTYPES.get(given["dtype"], 0)
-        if lowering is not None and given.keys() <= NAMED.get(name, frozenset()):
-            try:
-                return lowering(self, *(self.operand(node, a, values) for a in args), **given)
-            except (Unlowerable, _core.Error):
-                pass  # torch takes it, or says what is wrong with it
-        return self.fallback(node, name, args, kwargs, values)
+        if lowering is None or not given.keys() <= NAMED.get(name, frozenset()):
+            return None
+        try:
+            if name in NOTHING:
+                args = tuple(None if isinstance(a, torch.Tensor) and a.numel() == 0 else a for a in args)
+            operands = [self.operand(node, a, values) for a in args]
+            given = {key: self.operand(node, a, values) for key, a in given.items()}
+            half = 0 if name in VIEWS else half_of(self, [*operands, *given.values()])
+            if not half:
+                return lowering(self, *operands, **given)
+            given = {key: widened(self, name, half, a) for key, a in given.items()}
+            return narrowed(self, lowering(self, *widened(self, name, half, operands), **given), _codes(node))
+        except (Unlowerable, _core.Error):
+            return None  # torch takes it, or says what is wrong with it
 
     def plain(self, node: torch.fx.Node, result: Any) -> Any:
         """A node's result that follows from shapes and plain values."""
@@ -292,10 +317,7 @@ class _Run(Emitter):
         """Runs what is recorded, then the op by torch. counted: there is no instruction for it."""
         counted = counted and name != "aten.copy_.default"  # the write of a changed input is torch's by design
         if counted:
-            file, line = where(self.place) if self.place else ("", 0)
-            notice(f"{name} is run by PyTorch: no instruction of ours computes it here", path=file, line=line, category="fallback",
-                   once=("fallback", name, file, line))
-            observed.of(self.graph.name).fallbacks[name] += 1
+            self.notice(name)
         wanted = [v for value in values.values() for v in (value if isinstance(value, Parts) else (value,)) if isinstance(v, Value)]
         made = self.tensors(wanted, values)
         for other, value in values.items():
@@ -306,6 +328,13 @@ class _Run(Emitter):
         args, kwargs = torch.utils._pytree.tree_map(lambda v: made[v] if isinstance(v, Value) else v, (args, kwargs))
         target: Any = node.target
         return self.called(node, target(*args, **kwargs), name if counted else "")
+
+    def notice(self, name: str) -> None:
+        """Counts an op that torch runs, and tells of it once for each line."""
+        file, line = where(self.place) if self.place else ("", 0)
+        notice(f"{name} is run by PyTorch: no instruction of ours computes it here", path=file, line=line, category="fallback",
+               once=("fallback", name, file, line))
+        observed.of(self.graph.name).fallbacks[name] += 1
 
     def tensors(self, wanted: list[Value], values: dict) -> dict[Value, torch.Tensor]:
         """Runs what is recorded and gives these values as tensors of their own memory."""
@@ -324,6 +353,13 @@ class _Run(Emitter):
 _NO_MATTER = (("pin_memory", False), ("device", torch.device("cpu")), ("layout", torch.strided), ("memory_format", torch.contiguous_format),
               ("memory_format", torch.preserve_format), ("non_blocking", False))
 _name = functools.cache(str)  # of an op: asked for at every node
+
+
+def _codes(node: torch.fx.Node) -> list[int]:
+    """Our codes of the dtypes that PyTorch gives a node's results, 0 of what is no tensor."""
+    found = node.meta.get("val")
+    return [DTYPES.get(value.dtype, 0) if isinstance(value, torch.Tensor) else 0
+            for value in (found if isinstance(found, (tuple, list)) else [found])]
 
 
 def _holds_tensor(tree: Any) -> bool:

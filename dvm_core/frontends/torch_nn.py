@@ -3,24 +3,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from .emit import BOOL, F32, F64, I32, I64, Emitter
-from .torch_ops import TABLE as TABLE
+from .emit import BOOL, FLOATS, I32, I64, Emitter
+from .torch_index import from_the_front, integers
 from .torch_ops import Parts, Value, floats, lowers, need
-
-_FLOAT_CODES = (F32, F64)
-_NOWHERE = -(2.0**31)  # an index that is out of range in every table
-
-
-def _integers(e: Emitter, value: Any) -> None:
-    need(isinstance(value, Value) and e.dtype(value) in (I32, I64))
-
-
-def _from_the_front(e: Emitter, index: int) -> int:
-    """The index with negative numbers out of range, which instructions would count from the end."""
-    return e.select(e.less(index, 0.0), e.full(_NOWHERE, e.shape(index), e.dtype(index)), index)
-
 
 # ---- activations -----------------------------------------------------------------------------------------------------------------------
 
@@ -105,15 +91,15 @@ def _last(e: Emitter, a: Value, shape: Sequence[int]) -> tuple[int, ...]:
 def embedding(e: Emitter, weight: Value, index: Value, padding: int = -1, scaled: bool = False, sparse: bool = False) -> int:
     """The rows of weight that index names; an index below zero is out of range."""
     floats(e, weight)
-    _integers(e, index)
-    return e.gather(weight, _from_the_front(e, index), 0)
+    integers(e, index)
+    return e.gather(weight, from_the_front(e, index), 0)
 
 
 @lowers("embedding_dense_backward.default")
 def embedding_backward(e: Emitter, g: Value, index: Value, rows: int, padding: int, scaled: bool) -> int:
     """The sum of g by the row that index names, none for the padding."""
     floats(e, g)
-    _integers(e, index)
+    integers(e, index)
     need(not scaled and padding < 0)
     return e.scatter_add(g, index, 0, (rows, e.shape(g)[-1]))
 
@@ -123,12 +109,12 @@ def nll_loss(e: Emitter, a: Value, target: Value, weight: Value | None, reductio
     """Minus a at the target's class: of each row, their mean over the rows that are not ignored, or their sum; and the count of those.
     A class below zero is out of range, unless its row is ignored."""
     floats(e, a)
-    _integers(e, target)
+    integers(e, target)
     need(weight is None and len(e.shape(a)) == 2 and len(e.shape(target)) == 1)
     rows = e.shape(target)[0]
     counts = e.not_equal(target, float(ignored))
     nothing = e.full(0.0, (rows,), e.dtype(a))
-    classes = e.select(counts, _from_the_front(e, target), e.full(0.0, (rows,), e.dtype(target)))
+    classes = e.select(counts, from_the_front(e, target), e.full(0.0, (rows,), e.dtype(target)))
     column = e.reshape(classes, (rows, 1))
     losses = e.select(counts, e.neg(e.reshape(e.gather_elements(a, column, 1), (rows,))), nothing)
     count = e.sum(e.cast(counts, e.dtype(a)), (0,))
@@ -143,7 +129,7 @@ def nll_loss_backward(e: Emitter, g: Value, a: Value, target: Value, weight: Val
                       count: Value) -> int:
     """Minus g at the target's class, over the count for a mean; zeros elsewhere and in rows that are ignored."""
     floats(e, g, a, count)
-    _integers(e, target)
+    integers(e, target)
     need(weight is None and len(e.shape(a)) == 2 and len(e.shape(target)) == 1)
     rows, classes = e.shape(a)
     share = e.neg(e.div(g, count) if reduction == 1 else g)
@@ -163,19 +149,12 @@ def logical_not(e: Emitter, a: Value) -> int:
     return e.logical_not(a)
 
 
-@lowers("full_like.default")
-def full_like(e: Emitter, a: Value, value: float) -> int:
-    """A number in every element of a's shape."""
-    floats(e, a)
-    return e.full(float(value), e.shape(a), e.dtype(a))
-
-
 @lowers("_to_copy.default")
 def to_copy(e: Emitter, a: Value, dtype: int | None = None) -> int:
     """a in another dtype; a copy in the same one, or if none is named."""
     need(isinstance(a, Value))
     code = e.dtype(a) if dtype is None else dtype
-    need({e.dtype(a), code} <= {*_FLOAT_CODES, BOOL, I32, I64})
+    need({e.dtype(a), code} <= {*FLOATS, BOOL, I32, I64})
     return e.copy(a) if e.dtype(a) == code else e.cast(a, code)
 
 

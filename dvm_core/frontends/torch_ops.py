@@ -13,10 +13,12 @@ TABLE: dict[str, Callable[..., Any]] = {}  # "aten.mul.Tensor" -> lowering(emitt
 # Named arguments that a lowering takes; dtype as our code.
 NAMED = {"aten.gelu.default": frozenset({"approximate"}), "aten.gelu_backward.default": frozenset({"approximate"}),
          "aten._to_copy.default": frozenset({"dtype"})}
+NOTHING = frozenset(("aten.native_batch_norm_backward.default",))  # an empty tensor is none to them
 # Of a tensor in memory these are torch's own views: no work.
 VIEWS = frozenset(f"aten.{name}" for name in ("view.default", "_unsafe_view.default", "t.default", "transpose.int", "permute.default",
                                               "unsqueeze.default", "expand.default",
-                                              "alias.default", "squeeze.dims",
+                                              "alias.default", "squeeze.dims", "squeeze.dim", "squeeze.default", "detach.default",
+                                              "diagonal.default", "unfold.default", "split.Tensor", "unbind.int",
                                               "select.int", "slice.Tensor", "split_with_sizes.default"))
 
 
@@ -38,42 +40,47 @@ def need(holds: bool) -> None:
 
 
 def floats(e: Emitter, *values: Any) -> None:
-    # Halves are left to torch: it rounds in other places than a chain of our instructions does.
+    # Halves come as float32, see torch_halves.
     need(all(isinstance(v, Value) for v in values) and len({e.dtype(v) for v in values}) == 1 and e.dtype(values[0]) in (F32, F64))
 
 
 def _unary(code: str) -> Callable[..., int]:
     def lower(e: Emitter, a: Value) -> int:
-        floats(e, a)
+        if code not in ("NEG", "ABS") or e.dtype(a) not in (I32, I64):
+            floats(e, a)
         return e.unary(CODE[code], a)
     return lower
 
 
 def _alike(e: Emitter, values: list[Value]) -> dict[Value, Value]:
-    """The values in the dtype that PyTorch computes in: that of the floats with axes; a float without any has a say among its like only."""
+    """The values in the dtype that PyTorch computes in: floats go before whole numbers, and among these values with axes before others."""
     codes = {e.dtype(v) for v in values}
     if codes <= {F32} or codes <= {F64}:
         return {v: v for v in values}
     need(codes <= {F32, F64, BOOL, I32, I64})
-    with_axes = [v for v in values if e.shape(v)]
-    deciding = [v for v in (with_axes or values) if e.dtype(v) in (F32, F64)]
-    need(bool(deciding))
-    common = F64 if any(e.dtype(v) == F64 for v in deciding) else F32
-    return {v: Value(e.cast(v, common)) for v in values}
+    for kinds in ((F64, F32), (I64, I32)):
+        among = [v for v in values if e.dtype(v) in kinds]
+        deciding = [e.dtype(v) for v in among if e.shape(v)] or [e.dtype(v) for v in among]
+        if deciding:
+            return {v: Value(e.cast(v, kinds[kinds[0] not in deciding])) for v in values}
+    raise Unlowerable
+
+
+# Of whole numbers, too. Not a division, which gives a float.
+_WHOLE = frozenset(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "FMOD", "REMAINDER", "EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER",
+                    "GREATER_EQUAL"))
 
 
 def _binary(code: str) -> Callable[..., int]:
-    compares = code in ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
-
     def lower(e: Emitter, a: Any, b: Any) -> int:
         values = [v for v in (a, b) if isinstance(v, Value)]
         numbers = [v for v in (a, b) if not isinstance(v, Value)]
         need(bool(values) and all(type(v) in (int, float) for v in numbers))
-        if not (compares and len({e.dtype(v) for v in values}) == 1 and e.dtype(values[0]) in (I32, I64)
-                and all(type(v) is int and abs(v) < 2**31 for v in numbers)):
-            alike = _alike(e, values)
-            a, b = alike.get(a, a) if isinstance(a, Value) else a, alike.get(b, b) if isinstance(b, Value) else b
-        return e.binary(CODE[code], *(v if isinstance(v, Value) else float(v) for v in (a, b)))
+        whole = code in _WHOLE and all(type(v) is int and abs(v) < 2**31 for v in numbers)
+        alike = _alike(e, values)
+        need(not whole or code not in ("FMOD", "REMAINDER") or (not isinstance(b, Value) and b != 0))  # of 0 torch raises an error
+        need(whole or all(e.dtype(v) in (F32, F64) for v in alike.values()))
+        return e.binary(CODE[code], *(alike[v] if isinstance(v, Value) else float(v) for v in (a, b)))
     return lower
 
 
@@ -81,8 +88,11 @@ for _name, _code in {"neg": "NEG", "abs": "ABS", "exp": "EXP", "log": "LOG", "sq
                      "tanh": "TANH", "erf": "ERF", "sigmoid": "SIGMOID", "sin": "SIN", "cos": "COS", "floor": "FLOOR", "ceil": "CEIL",
                      "log1p": "LOG1P", "expm1": "EXPM1"}.items():
     TABLE[f"aten.{_name}.default"] = _unary(_code)
-for _name, _code in {"add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS",
-                     "le": "LESS_EQUAL", "gt": "GREATER", "ge": "GREATER_EQUAL"}.items():
+_COMPARES = {"eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS", "le": "LESS_EQUAL", "gt": "GREATER", "ge": "GREATER_EQUAL"}
+COMPARISONS = frozenset(f"aten.{name}.Scalar" for name in _COMPARES)
+for _name, _code in {"add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", **_COMPARES}.items():
+    TABLE[f"aten.{_name}.Tensor"] = TABLE[f"aten.{_name}.Scalar"] = _binary(_code)
+for _name, _code in {"fmod": "FMOD", "remainder": "REMAINDER"}.items():
     TABLE[f"aten.{_name}.Tensor"] = TABLE[f"aten.{_name}.Scalar"] = _binary(_code)
 TABLE["aten.pow.Tensor_Tensor"] = _binary("POW")
 TABLE["aten.maximum.default"], TABLE["aten.minimum.default"] = _binary("MAXIMUM"), _binary("MINIMUM")
@@ -191,8 +201,7 @@ def _reduction(code: str) -> Callable[..., int]:
         elif code != "SUM" or not isinstance(a, Value) or e.dtype(a) != I64:
             floats(e, a)
         rank = len(e.shape(a))
-        need(rank > 0)
-        return e.reduce(CODE[code], a, axes or range(rank), keepdims)
+        return e.reduce(CODE[code], a, axes or range(rank), keepdims) if rank else e.copy(a)
     return lower
 
 
@@ -282,16 +291,20 @@ def expand(e: Emitter, a: Value, shape: Sequence[int]) -> int:
 
 
 @lowers("alias.default")
+@lowers("detach.default")
 def alias(e: Emitter, a: Value) -> int:
     """The same elements as another value: a graph may return both."""
     return e.reshape(a, e.shape(a))
 
 
+@lowers("squeeze.default")
+@lowers("squeeze.dim")
 @lowers("squeeze.dims")
-def squeeze(e: Emitter, a: Value, axes: Sequence[int]) -> int:
-    """Those of the axes gone whose extent is 1."""
+def squeeze(e: Emitter, a: Value, axes: Sequence[int] | int | None = None) -> int:
+    """Those of the axes (or of all) gone whose extent is 1."""
     rank = len(e.shape(a))
-    gone = {axis % rank for axis in axes} if rank else set()
+    chosen = range(rank) if axes is None else (axes,) if isinstance(axes, int) else axes
+    gone = {axis % rank for axis in chosen} if rank else set()
     return e.reshape(a, tuple(n for axis, n in enumerate(e.shape(a)) if axis not in gone or n != 1))
 
 

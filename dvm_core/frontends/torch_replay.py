@@ -165,8 +165,11 @@ class Builder:
             if self.snapshot is not None:
                 self.snapshot.values[node] = into  # who records from there does not run it again
 
-    def part(self, node: Node, of: Any, number: int) -> None:
+    def part(self, node: Node, of: Any, number: int, value: Any) -> None:
         """The node is one of the results of an op of ours."""
+        if isinstance(value, torch.Tensor):  # the same at each call
+            self.entries[node] = self._constant(value)
+            return
         whole = self.entries.get(of)
         if isinstance(whole, Parts):
             self.entries[node] = whole[number]
@@ -223,7 +226,7 @@ class Builder:
             if isinstance(value, Value) and value in slots:
                 self.entries[node] = slots[value]
             elif isinstance(value, Parts):
-                self.entries[node] = Parts(slots.get(part) for part in value)
+                self.entries[node] = Parts(self._constant(p) if isinstance(p, torch.Tensor) else slots.get(p) for p in value)
 
     def release(self, values: Iterable[int]) -> None:
         """These values are in memory no more."""

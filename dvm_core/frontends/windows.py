@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .emit import Emitter
+from .emit import F32, F64, I64, Emitter
 
 Pair = tuple[int, int]
 
@@ -54,6 +54,16 @@ def max_pool(e: Emitter, image: int, window: Window, ceil: bool = False, picked:
     attrs = (*window.taps, *window.stride, *window.before, *window.dilation)
     operands = (image,) if picked < 0 else (image, picked)
     return e.pool("MAX_POOL2D", operands, attrs, (*shape[:2], *window.outputs(shape[2:], ceil)))
+
+
+def with_places(e: Emitter, image: int, window: Window, ceil: bool) -> tuple[int, int]:
+    """The largest of each window and, as int64, where in its plane it is."""
+    _, _, height, width = shape = e.shape(image)
+    wide = F64 if e.dtype(image) == F64 or height * width > 1 << 24 else F32  # float32 counts that far
+    best = max_pool(e, image, window, ceil)
+    source = e.cast(image, wide)
+    places = e.broadcast(e.reshape(e.iota((height * width,), 0, wide), (1, 1, height, width)), shape)
+    return best, e.cast(max_pool(e, source, window, ceil, places), I64)
 
 
 def avg_pool(e: Emitter, image: int, window: Window, ceil: bool = False, count_padding: bool = True, divisor: int = 0) -> int:

@@ -1,0 +1,55 @@
+"""The table of PyTorch, continued: fused attention. Its second result is the log of each row's sum, which the gradient reads."""
+from __future__ import annotations
+
+import math
+
+from .emit import BOOL, I32, Emitter
+from .torch_ops import NAMED, Parts, Value, floats, lowers, need
+
+
+def _scores(e: Emitter, q: Value, k: Value, causal: bool, mask: Value | None, factor: float) -> int:
+    scores = e.mul(e.matmul(q, k, transpose_b=True), factor)
+    if mask is not None:
+        need(e.dtype(mask) != BOOL)
+        scores = e.add(scores, mask)
+    if causal:
+        rows, columns = e.shape(scores)[-2:]
+        seen = e.greater_equal(e.iota((rows, columns), 0, I32), e.iota((rows, columns), 1, I32))
+        shape = e.shape(scores)
+        scores = e.select(e.broadcast(seen, shape), scores, e.full(-math.inf, shape, e.dtype(scores)))
+    return scores
+
+
+def _checked(e: Emitter, q: Value, k: Value, v: Value, dropout: float, mask: Value | None) -> None:
+    floats(e, *(t for t in (q, k, v, mask) if t is not None))
+    need(dropout == 0 and all(len(e.shape(t)) == 4 for t in (q, k, v)) and e.shape(q)[:2] == e.shape(k)[:2] == e.shape(v)[:2])
+
+
+@lowers("_scaled_dot_product_flash_attention_for_cpu.default")
+def attention(e: Emitter, q: Value, k: Value, v: Value, dropout: float = 0.0, causal: bool = False, attn_mask: Value | None = None,
+              scale: float | None = None) -> Parts:
+    """softmax(q @ k^T * scale + mask) @ v of [batch, heads, rows, channels]; and of each row the log of the sum of e ** score."""
+    _checked(e, q, k, v, dropout, attn_mask)
+    scores = _scores(e, q, k, causal, attn_mask, 1 / math.sqrt(e.shape(q)[-1]) if scale is None else float(scale))
+    top = e.max(scores, (3,), True)
+    power = e.exp(e.sub(scores, top))
+    total = e.sum(power, (3,), True)
+    return Parts((e.matmul(e.div(power, total), v), e.reshape(e.add(top, e.log(total)), e.shape(scores)[:3])))
+
+
+@lowers("_scaled_dot_product_flash_attention_for_cpu_backward.default")
+def attention_backward(e: Emitter, g: Value, q: Value, k: Value, v: Value, out: Value, sums: Value, dropout: float, causal: bool,
+                       attn_mask: Value | None = None, scale: float | None = None) -> Parts:
+    """The gradients of q, k and v."""
+    _checked(e, q, k, v, dropout, attn_mask)
+    floats(e, g, q, out, sums)
+    factor = 1 / math.sqrt(e.shape(q)[-1]) if scale is None else float(scale)
+    scores = _scores(e, q, k, causal, attn_mask, factor)
+    weights = e.exp(e.sub(scores, e.reshape(sums, (*e.shape(sums), 1))))
+    level = e.sum(e.mul(g, out), (3,), True)
+    of_scores = e.mul(e.mul(weights, e.sub(e.matmul(g, v, transpose_b=True), level)), factor)
+    return Parts((e.matmul(of_scores, k), e.matmul(of_scores, q, transpose_a=True), e.matmul(weights, g, transpose_a=True)))
+
+
+for _name in ("", "_backward"):
+    NAMED[f"aten._scaled_dot_product_flash_attention_for_cpu{_name}.default"] = frozenset({"attn_mask", "scale"})

@@ -1,0 +1,38 @@
+"""Ops of half precision, computed in float32: PyTorch does so too, op by op, and rounds each result."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .emit import BF16, F16, F32, HALVES, Emitter
+from .torch_ops import COMPARISONS, Parts, Value
+
+_DTYPES = {F16: torch.float16, BF16: torch.bfloat16}
+
+
+def half_of(e: Emitter, tree: Any) -> int:
+    """The dtype of the first operand that is a half, 0 without one."""
+    for a in tree:
+        found = half_of(e, a) if isinstance(a, (list, tuple)) else e.dtype(a) if isinstance(a, Value) else 0
+        if found in HALVES:
+            return found
+    return 0
+
+
+def widened(e: Emitter, name: str, half: int, tree: Any) -> Any:
+    """Operands with halves as float32. A number that halves are compared with is rounded to one."""
+    if isinstance(tree, Value):
+        return Value(e.cast(tree, F32)) if e.dtype(tree) in HALVES else tree
+    if isinstance(tree, (list, tuple)):
+        return [widened(e, name, half, a) for a in tree]
+    return torch.tensor(tree, dtype=_DTYPES[half]).item() if type(tree) in (int, float) and name in COMPARISONS else tree
+
+
+def narrowed(e: Emitter, result: Any, codes: Sequence[int]) -> Any:
+    """The results in the halves that PyTorch gives. codes: its dtypes."""
+    if isinstance(result, Parts):
+        return Parts(narrowed(e, value, codes[at:]) for at, value in enumerate(result))
+    computed = isinstance(result, int) and codes[0] in HALVES and e.dtype(result) == F32
+    return Value(e.cast(result, codes[0])) if computed else result

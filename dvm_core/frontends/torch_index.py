@@ -1,0 +1,316 @@
+"""The table of PyTorch, continued: elements that an index names, read, written and added to; parts of tensors; order and scans."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .emit import BOOL, CODE, F32, F64, I32, I64, Emitter
+from .torch_ops import Parts, Value, floats, lowers, need
+
+NOWHERE = -(2.0**31)  # an index that is out of range in every table
+_DTYPES = frozenset((F32, F64, I32, I64))
+
+
+def integers(e: Emitter, *values: Any) -> None:
+    need(all(isinstance(v, Value) and e.dtype(v) in (I32, I64) for v in values))
+
+
+def moved(e: Emitter, *values: Any) -> None:
+    """Values that are moved and not computed with: of one dtype."""
+    need(all(isinstance(v, Value) for v in values) and len({e.dtype(v) for v in values}) == 1 and e.dtype(values[0]) in _DTYPES)
+
+
+def from_the_front(e: Emitter, index: int) -> int:
+    """The index with negative numbers out of range, which instructions would count from the end."""
+    return e.select(e.less(index, 0.0), e.full(NOWHERE, e.shape(index), e.dtype(index)), index)
+
+
+def part(e: Emitter, a: int, axis: int, start: int, count: int, step: int = 1) -> int:
+    """`count` places of an axis from one on."""
+    shape = e.shape(a)
+    pairs = tuple(v for i in range(len(shape)) for v in ((start, step) if i == axis else (0, 1)))
+    return e.slice(a, pairs, (*shape[:axis], count, *shape[axis + 1:]))
+
+
+# ---- x[index] --------------------------------------------------------------------------------------------------------------------------
+
+def _merged(e: Emitter, a: int, indices: Sequence[Any]) -> tuple[int, int, int, tuple[int, ...], tuple[int, ...]]:
+    """(a with the indexed axes merged to one, that axis, the index into it, a's shape before and the order its axes were put in)"""
+    named = [(axis, index) for axis, index in enumerate(indices) if index is not None]
+    need(bool(named))
+    integers(e, *(index for _, index in named))
+    axes = [axis for axis, _ in named]
+    order = tuple(range(len(e.shape(a))))
+    if axes != list(range(axes[0], axes[0] + len(axes))):  # apart: PyTorch moves them to the front
+        order = (*axes, *(i for i in order if i not in axes))
+        a, axes = e.transpose(a, order), list(range(len(axes)))
+    shape = e.shape(a)
+    extents = shape[axes[0]:axes[0] + len(axes)]
+    if len(axes) > 1:
+        a = e.reshape(a, (*shape[:axes[0]], math.prod(extents), *shape[axes[-1] + 1:]))
+    return a, axes[0], _flat(e, [e.cast(index, I64) for _, index in named], extents), shape, order
+
+
+def _flat(e: Emitter, indices: list[int], extents: Sequence[int]) -> int:
+    """The number of the element in the merged axes; one index counts from the end by itself."""
+    if len(indices) == 1:
+        return indices[0]
+    whole = np.broadcast_shapes(*map(e.shape, indices))
+    flat, fits = -1, -1
+    for index, extent in zip(indices, extents, strict=True):
+        front = e.select(e.less(index, 0.0), e.add(index, float(extent)), index)
+        inside = e.logical_and(e.greater_equal(front, 0.0), e.less(front, float(extent)))
+        fits = inside if fits < 0 else e.logical_and(fits, inside)
+        flat = front if flat < 0 else e.add(e.mul(flat, float(extent)), front)
+    flat, fits = (v if e.shape(v) == whole else e.broadcast(v, whole) for v in (flat, fits))
+    return e.select(fits, flat, e.full(NOWHERE, whole, I64))
+
+
+@lowers("index.Tensor")
+@lowers("_unsafe_index.Tensor")
+def index(e: Emitter, a: Value, indices: Sequence[Value | None]) -> int:
+    """a[indices], None for a whole axis; negative ones count from the end."""
+    moved(e, a)
+    merged, axis, where, _, _ = _merged(e, a, indices)
+    return e.gather(merged, where, axis)
+
+
+@lowers("index_put.default")
+@lowers("_unsafe_index_put.default")
+def index_put(e: Emitter, a: Value, indices: Sequence[Value | None], new: Value, accumulate: bool = False) -> int:
+    """a with a[indices] = new, or += with each repeated place counted."""
+    moved(e, a, new)
+    merged, axis, where, shape, order = _merged(e, a, indices)
+    whole = e.shape(merged)
+    wanted = (*whole[:axis], *e.shape(where), *whole[axis + 1:])
+    new = new if e.shape(new) == wanted else Value(e.broadcast(new, wanted))
+    written = e.add(merged, e.scatter_add(new, where, axis, whole)) if accumulate else e.scatter(merged, where, new, axis)
+    written = written if whole == shape else e.reshape(written, shape)
+    return written if order == tuple(range(len(order))) else e.transpose(written, tuple(sorted(order, key=order.__getitem__)))
+
+
+# ---- along an axis ---------------------------------------------------------------------------------------------------------------------
+
+@lowers("index_select.default")
+def index_select(e: Emitter, a: Value, axis: int, where: Value) -> int:
+    """The places of an axis that an index names."""
+    moved(e, a)
+    integers(e, where)
+    need(bool(e.shape(a)))
+    row = where if e.shape(where) else e.reshape(where, (1,))
+    return e.gather(a, from_the_front(e, row), axis % len(e.shape(a)))
+
+
+@lowers("index_add.default")
+def index_add(e: Emitter, a: Value, axis: int, where: Value, new: Value, alpha: float = 1) -> int:
+    """a with each part of `new` added at the place of an axis that the index names."""
+    floats(e, a, new)
+    integers(e, where)
+    shape = e.shape(a)
+    need(len(e.shape(where)) == 1 and len(e.shape(new)) == len(shape) > 0)
+    added = new if alpha == 1 else e.mul(new, float(alpha))
+    return e.add(a, e.scatter_add(added, from_the_front(e, where), axis % len(shape), shape))
+
+
+@lowers("index_copy.default")
+def index_copy(e: Emitter, a: Value, axis: int, where: Value, new: Value) -> int:
+    """a with the places of an axis that the index names replaced."""
+    moved(e, a, new)
+    integers(e, where)
+    need(len(e.shape(where)) == 1 and len(e.shape(new)) == len(e.shape(a)) > 0)
+    return e.scatter(a, from_the_front(e, where), new, axis % len(e.shape(a)))
+
+
+def _elements(e: Emitter, a: Value, axis: int, where: Value, new: Any = None) -> tuple[int, int, int]:
+    # axis, index and what is written, as large as the index; other axes of a are cut to it where it is read
+    integers(e, where)
+    rank = len(e.shape(a))
+    need(len(e.shape(where)) == rank > 0)
+    size = e.shape(where)
+    if isinstance(new, (int, float)) and not isinstance(new, Value):
+        new = e.full(float(new), size, e.dtype(a))
+    elif new is not None and e.shape(new) != size:
+        need(all(has >= extent for has, extent in zip(e.shape(new), size, strict=True)))
+        new = e.slice(new, (0, 1) * rank, size)
+    return axis % rank, from_the_front(e, where), new
+
+
+def _same_but(e: Emitter, a: int, where: int, axis: int) -> None:
+    need(all(i == axis or n == m for i, (n, m) in enumerate(zip(e.shape(a), e.shape(where), strict=True))))
+
+
+@lowers("gather.default")
+def gather(e: Emitter, a: Value, axis: int, where: Value) -> int:
+    """a[..., where[..., i, ...], ...] along an axis."""
+    moved(e, a)
+    axis, where_, _ = _elements(e, a, axis, where)
+    size = tuple(n if i == axis else m for i, (n, m) in enumerate(zip(e.shape(a), e.shape(where), strict=True)))
+    return e.gather_elements(a if size == e.shape(a) else e.slice(a, (0, 1) * len(size), size), where_, axis)
+
+
+@lowers("scatter.src")
+@lowers("scatter.value")
+def scatter(e: Emitter, a: Value, axis: int, where: Value, new: Any) -> int:
+    """a with the elements that the index names along an axis replaced."""
+    moved(e, a, *([new] if isinstance(new, Value) else []))
+    axis, where_, written = _elements(e, a, axis, where, new)
+    _same_but(e, a, where, axis)
+    return e.scatter_elements(a, where_, written, axis)
+
+
+@lowers("scatter_add.default")
+def scatter_add(e: Emitter, a: Value, axis: int, where: Value, new: Value) -> int:
+    """a with `new` added to the elements that the index names along an axis."""
+    floats(e, a, new)
+    axis, where_, written = _elements(e, a, axis, where, new)
+    _same_but(e, a, where, axis)
+    return e.add(a, e.scatter_add_elements(written, where_, axis, e.shape(a)))
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------------------------
+
+def _taken(extent: int, start: int | None, end: int | None, step: int) -> range:
+    taken = range(extent)[start:end:step]
+    need(len(taken) > 0)
+    return taken
+
+
+def _put(e: Emitter, new: int, axis: int, taken: range, shape: Sequence[int]) -> int:
+    pairs = tuple(v for i in range(len(shape)) for v in ((taken.start, taken.step) if i == axis else (0, 1)))
+    return e.unslice(new, pairs, tuple(shape))
+
+
+@lowers("slice_backward.default")
+def slice_backward(e: Emitter, g: Value, shape: Sequence[int], axis: int, start: int, end: int, step: int) -> int:
+    """g at the places of an axis that were taken, zeros elsewhere."""
+    floats(e, g)
+    axis %= len(shape)
+    return _put(e, g, axis, _taken(shape[axis], start, end, step), shape)
+
+
+@lowers("slice_scatter.default")
+def slice_scatter(e: Emitter, a: Value, new: Value, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> int:
+    """a with some places of an axis replaced."""
+    moved(e, a, new)
+    shape = e.shape(a)
+    axis %= len(shape)
+    taken = _taken(shape[axis], start, end, step)
+    need(e.shape(new) == (*shape[:axis], len(taken), *shape[axis + 1:]))
+    if step != 1:
+        inside = e.cast(_put(e, e.full(1.0, e.shape(new), I32), axis, taken, shape), BOOL)
+        return e.select(inside, _put(e, new, axis, taken, shape), a)
+    pieces = [part(e, a, axis, 0, taken.start)] if taken.start else []
+    pieces.append(new)
+    if taken.stop < shape[axis]:
+        pieces.append(part(e, a, axis, taken.stop, shape[axis] - taken.stop))
+    return e.concat(pieces, axis) if len(pieces) > 1 else e.copy(new)
+
+
+@lowers("select_scatter.default")
+def select_scatter(e: Emitter, a: Value, new: Value, axis: int, at: int) -> int:
+    """a with one place of an axis replaced."""
+    moved(e, a, new)
+    shape = e.shape(a)
+    axis %= len(shape)
+    at %= shape[axis]
+    return slice_scatter(e, a, Value(e.reshape(new, (*shape[:axis], 1, *shape[axis + 1:]))), axis, at, at + 1)
+
+
+@lowers("constant_pad_nd.default")
+def pad(e: Emitter, a: Value, padding: Sequence[int], fill: float = 0) -> int:
+    """A number around a; padding: before and after the last axis, the one before it ... negative: places that go."""
+    moved(e, a)
+    shape = e.shape(a)
+    pairs = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
+    pairs = [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
+    value: int = a
+    for axis, (before, after) in enumerate(pairs):
+        if before < 0 or after < 0:
+            extent = e.shape(value)[axis] + min(before, 0) + min(after, 0)
+            need(extent > 0)
+            value = part(e, value, axis, -min(before, 0), extent)
+    grown = [(max(before, 0), max(after, 0)) for before, after in pairs]
+    whole = tuple(b + n + c for (b, c), n in zip(grown, e.shape(value), strict=True))
+    return e.pad(value, tuple(b for b, _ in grown), whole, float(fill))
+
+
+@lowers("flip.default")
+def flip(e: Emitter, a: Value, axes: Sequence[int]) -> int:
+    """a with some axes in reverse."""
+    moved(e, a)
+    shape = e.shape(a)
+    turned = {axis % len(shape) for axis in axes} if shape else set()
+    return e.copy(e.slice(a, tuple(v for i, n in enumerate(shape) for v in ((n - 1, -1) if i in turned else (0, 1))), shape))
+
+
+@lowers("repeat.default")
+def repeat(e: Emitter, a: Value, times: Sequence[int]) -> int:
+    """a several times along each axis."""
+    moved(e, a)
+    need(all(times))
+    shape = (1,) * (len(times) - len(e.shape(a))) + e.shape(a)
+    apart = e.reshape(a, tuple(v for n in shape for v in (1, n)))
+    spread = e.broadcast(apart, tuple(v for n, k in zip(shape, times, strict=True) for v in (k, n)))
+    return e.copy(e.reshape(spread, tuple(n * k for n, k in zip(shape, times, strict=True))))
+
+
+# ---- order and scans -------------------------------------------------------------------------------------------------------------------
+
+@lowers("sort.default")
+@lowers("sort.stable")
+def sort(e: Emitter, a: Value, axis: int = -1, descending: bool = False, stable: bool = False) -> Parts:
+    """The elements in order along an axis, and where they were; equal ones stay in their order."""
+    floats(e, a)
+    need(bool(e.shape(a)))
+    axis %= len(e.shape(a))
+    places = e.argsort(a, axis, descending)
+    return Parts((e.gather_elements(a, places, axis), places))
+
+
+@lowers("topk.default")
+def topk(e: Emitter, a: Value, k: int, axis: int = -1, largest: bool = True, ordered: bool = True) -> Parts:
+    """The k largest (or smallest) elements along an axis, and where they are."""
+    floats(e, a)
+    need(bool(e.shape(a)) and k > 0)
+    axis %= len(e.shape(a))
+    places = e.topk(a, axis, k, largest)
+    return Parts((e.gather_elements(a, places, axis), places))
+
+
+def _extreme(name: str, code: str) -> Any:
+    @lowers(f"{name}.dim")
+    def along(e: Emitter, a: Value, axis: int, keepdims: bool = False) -> Parts:
+        floats(e, a)
+        need(bool(e.shape(a)))
+        axis %= len(e.shape(a))
+        found = e.op(CODE[f"ARG{code}"], (a,), (int(keepdims), axis), dtype=I64)
+        return Parts((e.reduce(CODE[code], a, (axis,), keepdims), found))
+
+    @lowers(f"{name}.default")
+    def of_all(e: Emitter, a: Value) -> int:
+        floats(e, a)
+        return e.reduce(CODE[code], a, range(len(e.shape(a))), False) if e.shape(a) else e.copy(a)
+
+    @lowers(f"arg{name}.default")
+    def place(e: Emitter, a: Value, axis: int | None = None, keepdims: bool = False) -> int:
+        floats(e, a)
+        need(bool(e.shape(a)) and not (axis is None and keepdims))
+        if axis is None:
+            return e.op(CODE[f"ARG{code}"], (e.reshape(a, (math.prod(e.shape(a)),)),), (0, 0), dtype=I64)
+        return e.op(CODE[f"ARG{code}"], (a,), (int(keepdims), axis % len(e.shape(a))), dtype=I64)
+
+    return along, of_all, place
+
+
+_extreme("max", "MAX"), _extreme("min", "MIN")
+
+
+@lowers("cumsum.default")
+def cumsum(e: Emitter, a: Value, axis: int, dtype: int | None = None) -> int:
+    """Sums up to here along an axis."""
+    floats(e, a)
+    need(bool(e.shape(a)) and dtype in (None, e.dtype(a)))
+    return e.cumsum(a, axis % len(e.shape(a)))
