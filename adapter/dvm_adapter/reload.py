@@ -243,6 +243,12 @@ async def reload(session: Session, arguments: Body) -> Body:
     return await session.reloads.reload(os.path.abspath(path))
 
 
+@request("dvm/reloadListings", needs=Needs.AGENT)
+async def reload_listings(session: Session, arguments: Body) -> Body:
+    answer = await session.tensors.ask("reloadListings")
+    return {key: answer[key] for key in ("path", "step", "programs")}
+
+
 @request("dvm/undoReload", needs=Needs.AGENT)
 async def undo_reload(session: Session, arguments: Body) -> Body:
     path = arguments.get("path")

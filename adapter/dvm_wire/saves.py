@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 SETTLED = 0.02  # seconds a file must stay the same before it is read
-_SHORT, _FEW = 40, 3  # characters of values, and how many of them, that are told in a line
+_SHORT, _FEW = 40, 3  # characters of a value or statement, and how many changes, that are told in a line
 _PATIENCE = 2.0  # seconds after which a file that never stays the same is read as it is
 
 Stamp = tuple[int, int, int, int]  # modification time in ns, size, inode; time of the last change of any of it, also of the mode
@@ -114,13 +114,27 @@ def outcome(body: dict[str, Any]) -> str:
     why = "; ".join(body.get("reasons") or [])
     if body.get("outcome") != "applied":
         return f"{name} {body.get('outcome')}: {why or 'no function has changed'}"
-    said = [f"{name} {'will be in force from' if body.get('pending') else 'applied at'} step {body.get('step')}", *_values(body),
+    how = "undone at" if body.get("undone") else "will be in force from" if body.get("pending") else "applied at"
+    said = [f"{name} {how} step {body.get('step')}", *_changes(body),
             f"{body.get('instructionsPatched')} of {body.get('instructionsTotal')} instructions", f"{body.get('ms', 0):.1f} ms"]
     return " · ".join(said + [why] * bool(why))
 
 
-def _values(body: dict[str, Any]) -> list[str]:
-    """Old and new values, where they are short enough to be read in a line."""
-    pairs = [(str(c["function"]), str(c["old"]), str(c["new"])) for c in body.get("changes") or [] if c.get("old") and c.get("new")]
-    short = [f"{function}: {old} → {new}" for function, old, new in pairs if len(old) + len(new) <= _SHORT]
-    return short[:_FEW] + [f"{len(short) - _FEW} more values"] * (len(short) > _FEW)
+def _changes(body: dict[str, Any]) -> list[str]:
+    """What took effect, a few words for each: `RATE: 0.1 → 0.2`, `forward: inserted h = relu(h)`, `new function scale`."""
+    told = [_change(str(c.get("function", "")), str(c.get("what", "")), str(c.get("old") or ""), str(c.get("new") or ""))
+            for c in body.get("changes") or []]
+    return told[:_FEW] + [f"{len(told) - _FEW} more changes"] * (len(told) > _FEW)
+
+
+def _change(function: str, what: str, old: str, new: str) -> str:
+    if what.startswith("new "):
+        return f"{what} {function}"
+    if what in ("inserted", "deleted"):
+        return f"{function}: {what} {_brief(new if what == 'inserted' else old)}"
+    return f"{function}: {_brief(old)} → {_brief(new)}"
+
+
+def _brief(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHORT else f"{line[:_SHORT - 1]}…"

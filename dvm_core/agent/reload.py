@@ -93,6 +93,12 @@ def _pact(session: Session, arguments: Arguments) -> hotreload.Pact:
     return found
 
 
+@command("reloadListings")
+def reload_listings(session: Session, arguments: Arguments) -> Answer:
+    """What the last reload that is in force changed of the bytecode: path, step, programs with their instructions before and now."""
+    return session.reloader.listings()
+
+
 @command("texts")
 def texts(session: Session, arguments: Arguments) -> Answer:
     """path. The text in force and the one on disk, if they differ and both can be read."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from ..dtypes import describe
+from ..msbc import Instruction
+from ..msbc.text import text_of
+
+_MOST_LISTED = 50_000  # instructions of the newest programs that are kept until the next step has passed, to be listed
 _MOST_PROGRAMS = 200  # newest ones looked at; a process with more has shapes or batches without end
 
 
@@ -19,6 +24,8 @@ class Fingerprint:
     inputs: tuple[Any, ...]
     exact: tuple[bytes, ...]  # with shapes: comparable where the inputs' shapes are the same
     ranked: tuple[bytes, ...]  # with ranks: comparable whatever the batch was
+    backward: bool = False
+    instructions: tuple[Any, ...] = field(default=(), compare=False)  # () where they were not kept
 
     def common(self, other: Fingerprint) -> int:
         """How many instructions the two share."""
@@ -26,12 +33,22 @@ class Fingerprint:
         return (Counter(pairs[0]) & Counter(pairs[1])).total()
 
 
-def of(program: Any) -> Fingerprint:
-    """Of a `_core.Program`, with the shapes and immediates of its last launch."""
+    def lines(self) -> list[str]:
+        """An instruction a line, without places: `%1 = ADD(%i0, 0.5) f32[32,64]  ; h`."""
+        rows = [f"%i{i} = input {describe(dtype, shape)}" for i, (shape, dtype) in enumerate(self.inputs)]
+        for item in self.instructions:
+            text = text_of(Instruction.of(item, None), item.index, len(self.inputs))
+            rows.append(f"{text:<64}  ; {item.value_name}" if item.value_name else text)
+        return rows
+
+
+def of(program: Any, listed: bool = True) -> Fingerprint:
+    """Of a `_core.Program`, with the shapes and immediates of its last launch. listed: its instructions are kept as well."""
     inputs = tuple((tuple(shape), dtype) for shape, dtype in program.input_shapes)
     instructions = program.instructions
     return Fingerprint(program.id, program.name, program.launches, inputs, tuple(_hash(i, inputs, tuple(i.shape)) for i in instructions),
-                       tuple(_hash(i, inputs, len(i.shape)) for i in instructions))
+                       tuple(_hash(i, inputs, len(i.shape)) for i in instructions), program.backward,
+                       tuple(instructions) if listed else ())
 
 
 def _hash(instruction: Any, inputs: tuple[Any, ...], shape: Any) -> bytes:
@@ -43,7 +60,14 @@ def _hash(instruction: Any, inputs: tuple[Any, ...], shape: Any) -> bytes:
 
 
 def snapshot(programs: Iterable[Any]) -> dict[int, Fingerprint]:
-    return {p.id: of(p) for p in list(programs)[-_MOST_PROGRAMS:] if p.launches}
+    found: dict[int, Fingerprint] = {}
+    room = _MOST_LISTED
+    for program in reversed(list(programs)[-_MOST_PROGRAMS:]):
+        if program.launches:
+            kept = of(program, listed=room > 0)
+            room -= len(kept.exact)
+            found[program.id] = kept
+    return found
 
 
 def launches(programs: Iterable[Any]) -> dict[int, int]:
@@ -57,21 +81,44 @@ def replaced(at_swap: dict[int, int], programs: Iterable[Any]) -> list[Any]:
     return [program for program in programs if program.name in names and program.launches == at_swap.get(program.id)]
 
 
+@dataclass(frozen=True)
+class Change:
+    """A program launched since a swap, and the one that ran in its place (None: there was none)."""
+    before: Fingerprint | None
+    now: Fingerprint
+    differing: int  # instructions
+
+    def message(self) -> dict[str, Any]:
+        """As the wire and DAP carry it. `listed`: false where the old instructions were too many to be kept."""
+        listed = self.before is None or bool(self.before.instructions) or not self.before.exact
+        return {
+            "program": self.now.id, "name": self.now.name, "backward": self.now.backward, "instructionsPatched": self.differing,
+            "instructionsTotal": len(self.now.exact), "listed": listed,
+            "before": self.before.lines() if self.before and listed else [], "now": self.now.lines() if listed else [],
+        }
+
+
 def patched(before: dict[int, Fingerprint], at_swap: dict[int, int], programs: Iterable[Any],
-            in_use: dict[str, set[int]]) -> tuple[int, int]:
-    """(instructions that differ, instructions in all) over the programs launched since the swap.
+            in_use: dict[str, set[int]]) -> tuple[int, int, list[Change]]:
+    """(instructions that differ, instructions in all, programs with such) over the programs launched since the swap.
 
     Each is compared with the program that ran in its place: of the same name, in use before, and with most in common. in_use: name -> ids
     launched by the trial before this one; brought up to date here."""
     changed = total = 0
+    found: list[Change] = []
     launched = [program for program in programs if program.launches > at_swap.get(program.id, 0)]
     for program in launched:
         now = of(program)
         known = [before[number] for number in in_use.get(now.name, ()) if number in before]
         known = known or ([before[now.id]] if now.id in before else [b for b in before.values() if b.name == now.name])
         total += len(now.exact)
-        changed += len(now.exact) - max((now.common(b) for b in known), default=0)
+        former = max(known, key=now.common, default=None)
+        differing = len(now.exact) - (now.common(former) if former else 0)
+        changed += differing
+        # What was only taken out leaves nothing that differs, and is a change all the same.
+        if differing or (former and len(former.exact) != len(now.exact)):
+            found.append(Change(former, now, differing))
     for name in {program.name for program in launched}:
         in_use[name] = {program.id for program in launched if program.name == name}
-    return changed, total
+    return changed, total, found
 

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from dvm_wire.saves import read
 
@@ -66,6 +67,7 @@ class Reloader:
         self._sources: dict[str, Source] = {}  # as parsed last
         self._verified: set[str] = set()  # files whose known text was compared with the running code
         self.last: Report | None = None
+        self._listed: Transaction | None = None  # the last that changed what runs: it has the listings
 
     def reload(self, path: str, text: str | None, reply: Reply, settled: bool = False, pact: Pact | None = None) -> None:
         """Brings the file's text (None: what is on disk) into force, or says why not. settled: nobody writes to the file any more.
@@ -204,6 +206,10 @@ class Reloader:
             self._done = [*self._done[1 - _MOST_UNDONE:], transaction]
 
         transaction.settle(kept, failed)
+        if transaction.needs_trial and transaction.state != FAILED:
+            if self._listed is not None:
+                self._listed.programs = []
+            self._listed = transaction
         try:
             transaction.finish()
             self.outdated.swapped(transaction.plan.patch, transaction.texts[0])
@@ -242,6 +248,13 @@ class Reloader:
         for other in behind:
             other.answer(Report(report.APPLIED, other.path, self.host.step() + 1, [waiting], pending=True), final=False)
 
+    def listings(self) -> dict[str, Any]:
+        """What the last reload, or undo, changed of the bytecode: path, step, and programs with their instructions before and now."""
+        done = self._listed
+        if done is None or done.state == FAILED:
+            return {"path": "", "step": 0, "programs": []}
+        return {"path": done.path, "step": done.step, "programs": [change.message() for change in done.programs]}
+
     # ---- undo ------------------------------------------------------------------------------------------------------------------------
     def _undo(self, job: Job) -> Report:
         kept = list(self._done)
@@ -270,6 +283,7 @@ class Reloader:
             # An undo is not undone: the file still holds the newer text, and saving it again brings that back.
             self._done = [other for other in self._done if other is not transaction]
             answer.changes = report.reversed_changes(report.changes_of(last.plan.edits))
+            answer.undone = answer.outcome == report.APPLIED
         return answer
 
 

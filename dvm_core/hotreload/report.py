@@ -28,13 +28,14 @@ class Report:
     ms: float = 0.0
     held_ms: float = 0.0
     pending: bool = False  # accepted, but a call that began before has to end first
+    undone: bool = False  # applied: what is in force is what was before
 
     def message(self) -> dict[str, Any]:
         """As the wire and DAP carry it."""
         return {
             "outcome": self.outcome, "path": self.path, "step": self.step, "reasons": self.reasons, "changes": self.changes,
             "instructionsPatched": self.patched, "instructionsTotal": self.total, "ms": round(self.ms, 3), "heldMs": round(self.held_ms, 3),
-            "pending": self.pending,
+            "pending": self.pending, **({"undone": True} if self.undone else {}),
         }
 
 

@@ -77,6 +77,7 @@ class Transaction:
         self._before = fingerprint.snapshot(host.programs()) if needs_trial else {}
         self._at_swap: dict[int, int] = {}
         self._count: tuple[int, int] | None = None
+        self.programs: list[fingerprint.Change] = []  # whose instructions differ; of the last transaction alone
 
     def queue(self) -> None:
         self.host.boundary.at_next_call(self._begin, self.pact.step if self.pact is not None else 0)
@@ -195,7 +196,8 @@ class Transaction:
 
     def _counted(self) -> tuple[int, int]:
         if self._count is None:
-            self._count = fingerprint.patched(self._before, self._at_swap, self.host.programs(), self.host.in_use)
+            *count, self.programs = fingerprint.patched(self._before, self._at_swap, self.host.programs(), self.host.in_use)
+            self._count = count[0], count[1]
             for program in fingerprint.replaced(self._at_swap, self.host.programs()):
                 program.forget_segments()  # one that comes back, in another branch or by undo, is compiled again: microseconds
             self._before = {}  # the undo record lives on; hashes of hundreds of programs need not

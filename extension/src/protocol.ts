@@ -113,8 +113,30 @@ export interface Reload {
   instructionsPatched?: number;
   instructionsTotal?: number;
   ms?: number;
-  changes?: { function?: string; what?: string; old?: unknown; new?: unknown }[];
+  changes?: { function?: string; what?: string; old?: unknown; new?: unknown; line?: number }[];
   undone?: boolean;
+  /** Accepted, but a call that began before has to end first. */
+  pending?: boolean;
+}
+
+/** A program that a reload changed, with its instructions before and now. */
+export interface ReloadProgram {
+  program: number;
+  name: string;
+  backward: boolean;
+  instructionsPatched: number;
+  instructionsTotal: number;
+  /** False: the former instructions were too many to be kept. */
+  listed: boolean;
+  before: string[];
+  now: string[];
+}
+
+/** Answer of dvm/reloadListings. */
+export interface ReloadListings {
+  path: string;
+  step: number;
+  programs: ReloadProgram[];
 }
 
 export interface Status {

@@ -147,6 +147,26 @@ def test_undo(adapter, training):
     assert adapter.request("undoReload")["outcome"] == "unchanged"
 
 
+def test_listings_of_what_the_last_reload_changed(adapter, training):
+    assert adapter.request("reloadListings")["programs"] == []
+    adapter.request("reload", path=training.save("x * 2.0", "x * 3.0"))  # from now on it is known which programs are in use
+    answer = adapter.request("reload", path=training.save("return h + BIAS", "return h + BIAS + 1.0"))
+    told = adapter.request("reloadListings")
+    assert (told["path"], told["step"]) == (answer["path"], answer["step"])
+    [program] = told["programs"]
+    assert (program["name"], program["backward"], program["listed"]) == ("forward", False, True)
+    assert program["instructionsTotal"] == answer["instructionsTotal"] == len(program["now"]) - 1  # and an input
+    assert program["now"][:3] == program["before"][:3] and "ADD(%2, 1.0)" in program["now"][3]
+    assert len(program["before"]) == 4
+    refused = adapter.request("reload", path=training.save("return y", "return y.sum(0)"))
+    assert refused["outcome"] == "refused"
+    assert adapter.request("reloadListings")["programs"] == told["programs"]
+    undone = adapter.request("undoReload")
+    assert (undone["outcome"], undone["undone"]) == ("applied", True)
+    [back] = adapter.request("reloadListings")["programs"]
+    assert (back["before"], back["now"]) == (program["now"], program["before"])
+
+
 def test_an_old_program_that_comes_back_is_compared_with_the_one_it_replaces(adapter, training):
     adapter.request("reload", path=training.save("y = s - 0.5", "y = s + 0.5"))
     answer = adapter.request("reload", path=training.save("y = s + 0.5", "y = s - 0.5"))

@@ -138,6 +138,12 @@ def test_an_answer_in_a_line():
             "instructionsPatched": 1, "instructionsTotal": 9}
     assert dvm_wire.outcome(body) == "m.py applied at step 12 · RATE: 0.1 → 0.2 · 1 of 9 instructions · 8.0 ms"
     many = dvm_wire.outcome({**body, "changes": [change] * 5})
-    assert many.count("→") == 3 and "2 more values" in many
+    assert many.count("→") == 3 and "2 more changes" in many
+    statements = [{"function": "forward", "what": "inserted", "old": "", "new": "h = relu(h)", "line": 4},
+                  {"function": "forward", "what": "body", "old": "return h", "new": "return h * " + "x" * 50, "line": 5},
+                  {"function": "scale", "what": "new function", "old": "", "new": "", "line": 9}]
+    told = dvm_wire.outcome({**body, "changes": statements})
+    assert f"forward: inserted h = relu(h) · forward: return h → return h * {'x' * 28}… · new function scale" in told
+    assert dvm_wire.outcome({**body, "undone": True}).startswith("m.py undone at step 12")
     assert dvm_wire.outcome({"outcome": "unchanged", "path": "m.py"}) == "m.py unchanged: no function has changed"
     assert dvm_wire.outcome({"outcome": "refused", "path": "m.py", "reasons": ["a", "b"]}) == "m.py refused: a; b"

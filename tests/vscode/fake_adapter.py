@@ -376,8 +376,9 @@ class Adapter:
         if not self.reloads:
             raise ValueError("nothing to undo")
         self.reloads -= 1
-        return {
+        answer = {
             "outcome": "applied",
+            "undone": True,
             "path": self.path,
             "step": self.step,
             "reasons": [],
@@ -386,6 +387,12 @@ class Adapter:
             "ms": 0.9,
             "changes": [],
         }
+        return answer, lambda: self.event("dvm/reload", **answer)
+
+    def on_dvm_reloadListings(self, _):
+        before = ["%i0 = input f32[4,3]", "%1 = MUL(%i0, 0.1) f32[4,3]  ; h"]
+        program = {"program": 1, "name": "train_step", "backward": False, "instructionsPatched": 1, "instructionsTotal": 1, "listed": True}
+        return {"path": self.path, "step": self.step, "programs": [{**program, "before": before, "now": [before[0], "%1 = EXP(%i0)"]}]}
 
 
 def main():

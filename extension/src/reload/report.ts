@@ -7,13 +7,14 @@ import { count, short } from '../text';
 export function reloadLine(r: Reload): string {
   if (r.outcome === 'refused') return l10n.t`refused: ${firstSentence(r.reasons?.[0] ?? l10n.t('no reason was given'))}`;
   if (r.outcome === 'unchanged') return r.reasons?.[0] ? l10n.t`no change: ${firstSentence(r.reasons[0])}` : l10n.t('no change');
-  const parts = [outcomeLine(r)];
+  const parts = [outcomeLine(r), ...changeWords(r.changes ?? [])];
   if (r.instructionsTotal) parts.push(patched(r, r.instructionsTotal));
   if (r.ms !== undefined) parts.push(`${short(r.ms)} ms`);
   return parts.join(' · ');
 }
 
-function outcomeLine({ undone, step }: Reload): string {
+function outcomeLine({ undone, step, pending }: Reload): string {
+  if (pending && step !== undefined) return l10n.t`will be in force from step ${count(step)}`;
   if (step === undefined) return undone ? l10n.t('undone') : l10n.t('applied');
   return undone ? l10n.t`undone at step ${count(step)}` : l10n.t`applied at step ${count(step)}`;
 }
@@ -22,6 +23,31 @@ const patched = (r: Reload, total: number): string =>
   total === 1
     ? l10n.t`${count(r.instructionsPatched ?? 0)} of ${count(total)} instruction`
     : l10n.t`${count(r.instructionsPatched ?? 0)} of ${count(total)} instructions`;
+
+type Change = NonNullable<Reload['changes']>[number];
+
+/** What took effect: the first change in a few words, and how many more there are. */
+export function changeWords(changes: readonly Change[]): string[] {
+  const [first, ...rest] = changes;
+  if (!first) return [];
+  const words = changeText(first);
+  return [rest.length ? l10n.t`${words} and ${count(rest.length)} more` : words];
+}
+
+/** `RATE: 0.1 → 0.2`, `forward: inserted h = relu(h)`, `new function scale`. */
+function changeText({ function: name = '', what = '', old, new: now }: Change): string {
+  const [before, after] = [brief(old), brief(now)];
+  if (what === 'inserted') return l10n.t`${name}: inserted ${after}`;
+  if (what === 'deleted') return l10n.t`${name}: deleted ${before}`;
+  if (what.startsWith('new ')) return `${what} ${name}`;
+  return before.length + after.length > BRIEF ? l10n.t`${name}: now ${after}` : `${name}: ${before} → ${after}`;
+}
+
+const BRIEF = 32;
+function brief(value: unknown): string {
+  const text = (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).replace(/\s+/g, ' ').trim();
+  return text.length > BRIEF ? `${text.slice(0, BRIEF - 1)}…` : text;
+}
 
 /** The status bar has little room: a reason's first line, at most 60 characters. */
 function firstSentence(reason: string): string {
@@ -73,38 +99,6 @@ const cell = (x: unknown): string => {
   const text = typeof x === 'string' ? x : JSON.stringify(x);
   return text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 };
-
-/** Lines of the new text (from 0) that are not in the old one: what a reload put in force. Common ends are cut off, the rest is compared by LCS. */
-export function changedLines(before: string, after: string): number[] {
-  const a = before.split(/\r?\n/);
-  const b = after.split(/\r?\n/);
-  let head = 0;
-  while (head < a.length && head < b.length && a[head] === b[head]) head++;
-  let tail = 0;
-  while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
-  const x = a.slice(head, a.length - tail);
-  const y = b.slice(head, b.length - tail);
-  const inserted = y.map((_, i) => head + i);
-  // Quadratic: beyond this the whole middle counts as changed.
-  if (x.length * y.length > 4_000_000) return inserted;
-  const length = Array.from({ length: x.length + 1 }, () => new Uint32Array(y.length + 1));
-  const at = (i: number, j: number): number => length[i]?.[j] ?? 0;
-  for (let i = x.length - 1; i >= 0; i--)
-    for (let j = y.length - 1; j >= 0; j--) {
-      const row = length[i];
-      if (row) row[j] = x[i] === y[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
-    }
-  const kept = new Set<number>();
-  for (let i = 0, j = 0; i < x.length && j < y.length; ) {
-    if (x[i] === y[j]) {
-      kept.add(head + j);
-      i++;
-      j++;
-    } else if (at(i + 1, j) >= at(i, j + 1)) i++;
-    else j++;
-  }
-  return inserted.filter((line) => !kept.has(line));
-}
 
 /** A place `file.py:12` in a reason, for a mark in the editor. */
 export function placeIn(reason: string): { path: string; line: number } | undefined {

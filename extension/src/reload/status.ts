@@ -50,11 +50,12 @@ export class StatusBar implements vscode.Disposable {
     const icon = { applied: '$(zap)', unchanged: '$(check)', refused: '$(warning)' }[r.outcome];
     this.reload.text = `${icon} ${reloadLine(r)}`;
     const tooltip = new vscode.MarkdownString(undefined, true);
-    tooltip.isTrusted = { enabledCommands: ['dvm.reload.why', 'dvm.reload.undo'] };
+    tooltip.isTrusted = { enabledCommands: ['dvm.reload.why', 'dvm.reload.diff', 'dvm.reload.undo'] };
     tooltip.appendText(l10n.t`Hot reload ${r.path ?? ''}`).appendMarkdown('\n\n');
     (r.reasons ?? []).forEach((reason) => tooltip.appendText(reason).appendMarkdown('\n\n'));
     const undo = r.outcome === 'applied' && !r.undone ? ` · [${l10n.t('Undo')}](command:dvm.reload.undo)` : '';
-    tooltip.appendMarkdown(`[${l10n.t('Why')}](command:dvm.reload.why)${undo}`);
+    const diff = r.outcome === 'applied' && r.instructionsTotal ? ` · [${l10n.t('What changed')}](command:dvm.reload.diff)` : '';
+    tooltip.appendMarkdown(`[${l10n.t('Why')}](command:dvm.reload.why)${diff}${undo}`);
     this.reload.tooltip = tooltip;
     this.reload.backgroundColor = r.outcome === 'refused' ? new vscode.ThemeColor('statusBarItem.warningBackground') : undefined;
     this.reload.accessibilityInformation = { label: l10n.t`Hot reload ${reloadLine(r)}`, role: 'button' };

@@ -32,6 +32,8 @@ const ended = new Promise((resolve) => program.once('exit', resolve));
 await tour('stops', work, async ({ wb, station }) => {
   const stepNow = async () => Number((await statusItem(wb, /· step [\d,]+/)).replace(/.*step |,/g, ''));
 
+  const lens = (words) => wb.editor(SCRIPT).locator('.codelens-decoration', { hasText: words }).first();
+
   await station('attached by port', async () => {
     await wb.openFile(SCRIPT);
     await wb.page.keyboard.press('F5');
@@ -51,12 +53,33 @@ await tour('stops', work, async ({ wb, station }) => {
     await wb.gotoLine(lineOf('return w - RATE'), text.split('\n')[lineOf('return w - RATE') - 1].indexOf('logs') + 1);
     await wb.page.keyboard.type('0.5 * ');
     await wb.page.keyboard.press('Control+S');
-    await statusItem(wb, /applied at step [\d,]+/);
+    await statusItem(wb, /applied at step [\d,]+ · update: now return w/);
+    await lens(/in force since step [\d,]+/).waitFor();
+  });
+
+  await station('what the last save changed', async () => {
+    await wb.command('DVM: Show What the Last Save Changed');
+    const diff = wb.page.locator('.monaco-diff-editor');
+    await diff.locator('.editor.modified .view-line', { hasText: '0.05' }).first().waitFor();
+    await wb.command('View: Close Editor');
+    await until('the diff to close', async () => !(await diff.count()));
+  });
+
+  await station('an edit that is refused', async () => {
+    await wb.gotoLine(lineOf('def update'), text.split('\n')[lineOf('def update') - 1].indexOf('shift') + 6);
+    await wb.page.keyboard.type(', more');
+    await wb.page.keyboard.press('Control+S');
+    await statusItem(wb, /refused: line \d+/);
+    assert.equal(await lens(/in force since/).count(), 1);
+    await wb.page.keyboard.press('Control+Z');
+    await wb.page.keyboard.press('Control+S');
+    await statusItem(wb, /no change/);
   });
 
   await station('the edit undone', async () => {
     await wb.command('DVM: Undo the Last Reload');
     await statusItem(wb, /undone/);
+    await until('the mark to go', async () => !(await lens(/in force since/).count()));
   });
 
   await station('the first NaN', async () => {
