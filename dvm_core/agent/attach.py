@@ -9,7 +9,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from .. import agent
@@ -67,7 +67,7 @@ def attach(host: str, port: int, token: str, environment: dict[str, str], *, sub
                 dont_trace_start_patterns=(os.path.dirname(os.path.abspath(debugpy.__file__)),),
                 dont_trace_end_patterns=("debugpy_launcher.py",))
         undo.pop_all()  # it is in: from here its leaving undoes this
-    _prepare_with_client(book.get)
+    python_stop.prepare_with_client(book.get)
     TRACING.settle()
 
 
@@ -95,20 +95,6 @@ def _restore(variables: dict[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-
-
-def _prepare_with_client(in_force: Callable[[str], str | None]) -> None:
-    """Sees to it that the first stop is like all others."""
-    pydevd = python_stop.debugger(attached=False)
-    if pydevd is None:
-        return  # its client has gone already
-    done = _need(pydevd, "on_configuration_done")
-
-    def then_prepare() -> None:
-        done()
-        python_stop.prepare(in_force)
-
-    pydevd.on_configuration_done = then_prepare
 
 
 def _wait_until_gone() -> None:

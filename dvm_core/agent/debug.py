@@ -30,8 +30,9 @@ def listen(address: tuple[str, int] | int = ("127.0.0.1", 5678)) -> tuple[str, i
     global listening
     from .tracing import TRACING
 
-    remember_sources()
+    book = remember_sources()
     found: tuple[str, int] = _debugpy().listen(address)
+    python_stop.prepare_with_client(book.get)
     TRACING.settle()
     listening = found
     return found

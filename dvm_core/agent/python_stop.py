@@ -73,8 +73,23 @@ def prepare(in_force: Callable[[str], str | None] | None = None) -> None:
         _one_queue_a_thread(pydevd)
         _hold_streams()
         _hide_files(pydevd)
+        _pause_in_user_code(pydevd)
         if in_force is not None:
             _bind_lines(in_force)
+
+
+def prepare_with_client(in_force: Callable[[str], str | None]) -> None:
+    """Prepares as soon as a client has come: the first stop is like all others."""
+    pydevd = debugger(attached=False)
+    if pydevd is None:
+        return  # its client has gone already
+    done = _need(pydevd, "on_configuration_done")
+
+    def then_prepare() -> None:
+        done()
+        prepare(in_force)
+
+    pydevd.on_configuration_done = then_prepare
 
 
 def _no_delay(pydevd: Any) -> None:
@@ -139,6 +154,22 @@ def _hide_files(pydevd: Any) -> None:
         api = _need(_module("_pydevd_bundle.pydevd_api"), "PyDevdAPI")()
         _need(api, "set_exclude_filters")(pydevd, [ours, *filters])
         _need(pydevd, "clear_dont_trace_start_end_patterns_caches")()  # what ran as user code before must be looked at again
+
+
+def _pause_in_user_code(pydevd: Any) -> None:
+    """pydevd lets a pause stand in a file it filters out where user code has called that directly, shows the caller's frame, and waits
+    for the next line of the one it does not show: the next step is lost. Here the pause stands in the frame that is shown."""
+    wait = _need(pydevd, "do_wait_suspend")
+    if getattr(wait, "in_user_code", False):
+        return
+    pause = _need(_module("_pydevd_bundle.pydevd_comm_constants"), "CMD_THREAD_SUSPEND")
+
+    def wait_in_user_code(thread: threading.Thread, frame: FrameType, *more: Any, **named: Any) -> None:
+        paused = _need(thread, "stop_reason") == pause and isinstance(frame, FrameType)
+        wait(thread, top_user_frame(frame) or frame if paused else frame, *more, **named)
+
+    wait_in_user_code.in_user_code = True  # type: ignore[attr-defined]
+    pydevd.do_wait_suspend = wait_in_user_code
 
 
 def _bind_lines(in_force: Callable[[str], str | None]) -> None:

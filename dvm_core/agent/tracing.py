@@ -61,7 +61,9 @@ class Tracing:
         self.wanted = True  # something is set or about to be, says the adapter
         self.on = True
         self._pydevd: Any = None
-        self._in_queue = False
+        self._queue = threading.Lock()  # for the two that follow; the main thread holds it in its pending call alone
+        self._in_queue = False  # that call is waiting, or runs
+        self._asked = False  # and the main thread shall look at what is wanted
         self._rounds = 0  # of turning off that are still to come
         self._looks = 0  # of the settling thread that are still to come
         self._settler: threading.Thread | None = None
@@ -160,15 +162,24 @@ class Tracing:
     def _switch_main(self) -> None:
         if threading.current_thread() is threading.main_thread():
             self._switch_here(sys._getframe())
-        elif not self._in_queue:
-            self._in_queue = ctypes.pythonapi.Py_AddPendingCall(self._main, None) == 0
+            return
+        with self._queue:
+            self._asked = True
+            if not self._in_queue:
+                self._in_queue = ctypes.pythonapi.Py_AddPendingCall(self._main, None) == 0
 
     def _in_main(self, _: Any) -> int:
-        self._in_queue = False
+        # Never is one of these calls queued while another runs: a traced thread of Python 3.11 that has one to make, and is making one,
+        # enters no function any more, for ever.
         frame = sys._getframe().f_back
-        if frame is not None:
-            self._switch_here(frame)
-        return 0
+        while True:
+            with self._queue:
+                if not self._asked:
+                    self._in_queue = False
+                    return 0
+                self._asked = False
+            if frame is not None:
+                self._switch_here(frame)
 
     def _switch_here(self, frame: FrameType) -> None:
         """The calling thread, the main one, becomes what `on` says. Takes no lock: the program may be anywhere."""

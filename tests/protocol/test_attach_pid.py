@@ -179,6 +179,34 @@ def test_a_program_that_listens_is_attached_to_where_it_listens(adapter, run):
     assert "attached to a debugger already" in refused(adapter(), program.pid)
 
 
+LIBRARY = PROGRAMS / "in_library.py"
+
+
+@pytest.mark.parametrize("how", ["door", "listen"])
+def test_a_step_from_a_pause_in_a_library_ends_in_the_frame_that_was_shown(adapter, run, how):
+    program = run(how, program=LIBRARY)
+    where = {"processId": program.pid}
+    if how == "listen":
+        where = {"connect": {"host": "127.0.0.1", "port": int(program.line()[1])}}
+    program.line(where=lambda words: words[0] == "step")
+    session = adapter()
+    session.attach(LIBRARY, timeout=WAIT, **where)
+    after = {"next": line_of(LIBRARY, "# after it"), "stepIn": line_of(LIBRARY, "# after it"), "stepOut": line_of(LIBRARY, "# again")}
+    for command in [*after, *after]:
+        while True:
+            session.request("pause", threadId=1)
+            session.stopped(reason="pause")
+            if session.stack(1)[0]["line"] == line_of(LIBRARY, "# in the library"):
+                break
+            session.go_on()
+        session.request(command, threadId=1)
+        session.stopped(reason="step")
+        assert session.stack(1)[0]["line"] == after[command], command
+        session.go_on()
+    session.close(terminate=False)
+    program.line()
+
+
 def test_processes_that_cannot_be_attached_to_are_refused_with_the_reason(adapter, run):
     assert "there is no process 4194999" in refused(adapter(), 4194999)
     assert "only VS Code shows that list" in refused(adapter(), "${command:pickProcess}")
