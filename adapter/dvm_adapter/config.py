@@ -22,10 +22,12 @@ _SETTINGS: dict[str, tuple[type, Any, Any]] = {
     "snapshotMaxBytes": (int, 1 << 20, 0),
     "snapshotTimeoutMs": (int, 100, 1),
     "hotReload": (str, "onSave", HOT_RELOAD),
+    "holdRanks": (bool, False, None),
 }
 # Devices by name, as dvm.devices.names() has them: what the program's own installation lacks is refused there.
 _DEVICE = re.compile(r"cpu|npu-sim:(910b|950)(:faithful)?|ascend:[0-9]{1,4}")
 DEVICES = "cpu, npu-sim:910b, npu-sim:950, npu-sim:910b:faithful, npu-sim:950:faithful, ascend:N"
+_KINDS = {int: "a whole number", str: "a string", bool: "true or false"}
 _LARGEST: dict[str, Any] = {"snapshotTimeoutMs": 60_000}
 
 
@@ -41,8 +43,8 @@ def read_settings(given: Any) -> dict[str, Any]:
     settings = {}
     for name, (kind, default, allowed) in _SETTINGS.items():
         value: Any = given.get(name, default)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise RequestError(f'"dvm.{name}" must be a {"whole number" if kind is int else "string"}, not {value!r}', show=True)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise RequestError(f'"dvm.{name}" must be {_KINDS[kind]}, not {value!r}', show=True)
         if isinstance(allowed, tuple) and value not in allowed:
             raise RequestError(f'"dvm.{name}" is {value!r}; allowed: {", ".join(allowed)}', show=True)
         if kind is int and value < allowed:

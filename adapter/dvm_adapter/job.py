@@ -83,6 +83,7 @@ class Job:
         self.ranks: dict[int, Rank] = {}  # by process id; those whose session is there
         self._left: list[Rank] = []  # whose session has ended: the process may go on
         self._size = 0
+        self._holder: Rank | None = None  # at whose stop the others are held
         self._log = log
         self._edit: Edit | None = None
         self._lock = asyncio.Lock()
@@ -98,6 +99,8 @@ class Job:
     def leave(self, rank: Rank) -> None:
         del self.ranks[rank.pid]
         self._left.append(rank)
+        if rank is self._holder:
+            self._release(rank)
         edit = self._edit
         if edit is not None and rank in edit.ranks:
             edit.against.setdefault(rank, "its session has ended" if rank.lives else "its process has ended")
@@ -107,6 +110,11 @@ class Job:
         edit = self._edit
         if event["ev"] == "stands":
             rank.stands = bool(event.get("stands"))
+            if event.get("hold") and self._holder is None:
+                self._holder = rank
+                self._tell_others(rank, "hold", holder=f"{rank.name} stands ({event.get('why')})")
+        elif event["ev"] == "goes":
+            self._release(rank)
         elif edit is not None and event.get("ticket") == edit.ticket:
             if event["ev"] == "settled":
                 edit.settled[rank] = {key: value for key, value in event.items() if key not in ("ev", "ticket")}
@@ -117,6 +125,18 @@ class Job:
             else:
                 edit.against.setdefault(rank, str(event.get("reason")))
             edit.wake()
+
+    def _tell_others(self, rank: Rank, event: str, **fields: Any) -> None:
+        for other in self.ranks.values():
+            if other is not rank:
+                other.link.tell(event, **fields)
+
+    def _release(self, rank: Rank) -> None:
+        """A rank goes on, or has gone: who is held goes on as well, and whose stop holds it."""
+        holder, self._holder = self._holder, None
+        for other in self.ranks.values() if holder is not None else ():
+            if other is not rank:
+                other.link.tell("release", everything=other is holder)
 
     def _others(self) -> str:
         """Why not all ranks can be asked, "" if they can."""

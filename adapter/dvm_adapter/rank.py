@@ -44,6 +44,10 @@ class Member:
     def _heard(self, event: Message) -> None:
         if event["ev"] == "told":
             self._session.reloads.reported(event["body"], answer=True)
+        elif event["ev"] == "hold":
+            self._session.stops.hold(str(event.get("holder")))
+        elif event["ev"] == "release":
+            self._session.stops.release(everything=bool(event.get("everything")))
 
     def from_agent(self, event: str, body: Message) -> None:
         """The agent's vote, and what came of its swap."""
@@ -66,6 +70,10 @@ class Member:
             raise RequestError("this rank has left its job")
         return dict(answer["body"])
 
-    def stands(self, stands: bool) -> None:
-        """Whether the client looks at a stop of this rank."""
-        self._link.tell("stands", stands=stands)
+    def stands(self, stands: bool, why: str = "", *, held: bool = False) -> None:
+        """Whether the client looks at a stop of this rank. held: at one that is there for another rank's."""
+        self._link.tell("stands", stands=stands, why=why, hold=bool(self._session.config.settings["holdRanks"]) and stands and not held)
+
+    def goes(self) -> None:
+        """The client lets this rank go on."""
+        self._link.tell("goes")

@@ -33,6 +33,7 @@ async def step_out(session: Session, arguments: Body) -> Body:
 @request("pause", runs=True)
 async def pause(session: Session, arguments: Body) -> Body:
     session.tracing.pausing(True)
+    session.stops.pausing()
     return await session.python.ask("pause", arguments)
 
 

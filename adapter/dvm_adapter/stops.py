@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # How long a stop of the VM waits for the thread to appear in debugpy before it is announced without Python.
 JOIN_TIMEOUT = 1.0
+# How long a rank that is to be held may take to stop before the client hears what it waits for.
+HOLD_TIMEOUT = 1.0
 # How long a stop of Python waits for the tensor line: the flush before it may be a long launch.
 TENSOR_TIMEOUT = 5.0
 
@@ -43,6 +45,7 @@ class Stop:
     tensor: Message | None = None
     vm: Message | None = None  # the whole vmstop if the VM itself stands
     found: Message | None = None  # of a stop of Python's: what a numeric filter says of what was run for it
+    held: bool = False  # only because another rank stands
     python: bool = True  # debugpy has the thread suspended: it has frames and can step
     tensor_frame: int = 0  # our frame ids, once asked for
     label_frame: int = 0
@@ -65,6 +68,8 @@ class Stops:
         self._step: tuple[str, int] | None = None  # the step the VM is taking: debugpy's request for it, and the thread
         self._idents: dict[int, int] = {}  # debugpy's thread -> Python's ident
         self._merging = False
+        self._holder = ""  # what another rank stands at, while debugpy has been asked to pause for it
+        self._let_go = False  # that rank goes on, and so is this one to do as soon as it has paused
 
     @property
     def stopped(self) -> bool:
@@ -105,7 +110,16 @@ class Stops:
             body = {**body, "reason": "exception", "description": f"{words} in what ran before this line", "text": found.get("text")}
         elif tensor is not None and body.get("reason") in _PYTHON_STOPS:
             body = {**body, "description": _WORDS[body["reason"]]}
-        await self._announce(Stop(thread, tensor, found=found), body)
+        holder = self._holder
+        held = bool(holder) and body.get("reason") == "pause"
+        if self._let_go and body.get("reason") == "pause":
+            self._python_thread, self._let_go = None, False
+            session.tracing.pausing(False)
+            await session.python.ask("continue", {"threadId": thread})
+            return
+        if held:
+            body = {**body, "description": f"Held: {holder}", "text": holder}
+        await self._announce(Stop(thread, tensor, found=found, held=held), body)
 
     async def _tensor_line(self, ident: int | None) -> tuple[Message | None, Message | None]:
         """The tensor line Python stands on, and what a numeric filter found in what was run for this stop."""
@@ -161,23 +175,70 @@ class Stops:
         session.output.flush()
         for changed in session.breakpoints.verified_by_hit(body.get("hitBreakpointIds") or []):
             session.event("breakpoint", {"reason": "changed", "breakpoint": changed})
-        self.current = stop
+        self.current, self._holder, self._let_go = stop, "", False
         session.tracing.pausing(False)
         session.event("stopped", body)
+        if session.member is not None:
+            words = "Paused" if body.get("reason") == "pause" else f"Paused on {body.get('reason')}"
+            session.member.stands(True, str(body.get("description") or words), held=stop.held)
         session.tensor_events.memory_hint()
 
     def _invalidate(self, thread: int) -> None:
         if self._session.client_arguments.get("supportsInvalidatedEvent"):
             self._session.event("invalidated", {"areas": ["stacks"], "threadId": thread})
 
+    # ---- other ranks stop and go on
+    def hold(self, holder: str) -> None:
+        """Another rank stands, as `holder` says: this one is to stop where it is. What stops by itself meanwhile is a stop of its own."""
+        if self.current is None and not self._holder:
+            self._holder, self._let_go = holder, False
+            self._session.spawn(self._hold(holder))
+
+    async def _hold(self, holder: str) -> None:
+        session = self._session
+        threads = await self._threads()
+        session.tracing.pausing(True)
+        await session.python.ask("pause", {"threadId": threads[0] if threads else 1})
+        await asyncio.sleep(HOLD_TIMEOUT)
+        if self._holder == holder and not session.terminated:
+            text = f"not held yet: {holder}, and this rank is in a call that Python cannot stop, such as a collective; it stops behind that"
+            session.event("dvm/notice", {"category": "held", "text": text, "path": "", "line": 0})
+            session.output.say(text)
+
+    def pausing(self) -> None:
+        """The client itself asks for a pause: it is not to be passed over."""
+        self._let_go = False
+
+    def release(self, *, everything: bool) -> None:
+        """Another rank goes on, and this one with it if it was held; with `everything` from any stop."""
+        if self._holder:
+            self._holder, self._let_go = "", True
+        elif self.current is not None and (self.current.held or everything):
+            self._session.spawn(self._release(self.current))
+
+    async def _release(self, stop: Stop) -> None:
+        await self._resume({"threadId": stop.thread})
+        if not stop.python:  # else debugpy tells it
+            self._session.event("continued", {"threadId": stop.thread, "allThreadsContinued": True})
+
     # ---- the client lets go on
     def _leave(self) -> Stop | None:
         stop, self.current = self.current, None
         self._session.references.clear()
+        if stop is not None and self._session.member is not None:
+            self._session.member.stands(False)
         return stop
 
     async def resume(self, arguments: Message) -> Message:
         """`continue`. What the VM reported meanwhile is the next stop, and nothing runs before it has been looked at."""
+        self._others_go()
+        return await self._resume(arguments)
+
+    def _others_go(self) -> None:
+        if self.current is not None and self._session.member is not None:
+            self._session.member.goes()
+
+    async def _resume(self, arguments: Message) -> Message:
         if self._next_queued():
             return {"allThreadsContinued": True}
         if self.current is None and self._python_thread is None:
@@ -199,6 +260,7 @@ class Stops:
 
     async def step(self, command: str, arguments: Message) -> Message:
         """`next`, `stepIn`, `stepOut`: the VM's while it stands, else Python's."""
+        self._others_go()
         if self._next_queued():
             return {}
         stop = self.current

@@ -3,8 +3,8 @@ import sys
 import time
 
 import pytest
-from harness import PROGRAMS
-from test_ranks import WAIT, children, needs_torch
+from harness import PROGRAMS, line_of
+from test_ranks import LINE, PROGRAM, WAIT, children, needs_torch
 
 pytest.importorskip("numpy")
 pytest.importorskip("dvm_core._core")
@@ -18,12 +18,12 @@ class Training:
         self.path.write_text((PROGRAMS / "trained.py").read_text())
         self.ranks, self.root = children(adapter, 2, [], module="torch.distributed.run", cwd=str(folder), python=[sys.executable],
                                          args=["--nproc-per-node", "2", str(self.path), "100000", "0.01"],
-                                         dvm={"hotReload": "onSave"})
+                                         dvm={"hotReload": "onSave", "holdRanks": True})
         for rank in self.ranks.values():
             rank.event("dvm/step", timeout=WAIT)
 
     def losses(self, rank):
-        """Loss and rate of each step."""
+        """Loss and rate of each step so far."""
         lines = (self.folder / f"losses-{rank}").read_text().split("\n")[:-1]
         return [tuple(line.split()[1:]) for line in lines]
 
@@ -61,6 +61,7 @@ def test_all_ranks_take_an_edit_before_the_same_step_or_none(adapter, tmp_path):
     run.ranks["rank 0"].request("dvm/undoReload")
     back = run.answers()
     assert [body["outcome"] for body in back] == ["applied", "applied"] and back[0]["step"] == back[1]["step"], back
+    a_rank_inside_a_collective_is_said_to_be_running(run)
     run.until_step(back[0]["step"] + 2)
     (tmp_path / "end").touch()
     run.root.event("terminated", timeout=WAIT)
@@ -68,3 +69,49 @@ def test_all_ranks_take_an_edit_before_the_same_step_or_none(adapter, tmp_path):
     rates = [float(rate) for _, rate in run.losses(0)]
     new, old = first[0]["step"], back[0]["step"]
     assert rates == [0.5] * (new - 1) + [0.25] * (old - new) + [0.5] * (len(rates) - old + 1)
+
+
+def a_rank_inside_a_collective_is_said_to_be_running(run):
+    first, second = run.ranks["rank 0"], run.ranks["rank 1"]
+    second.set_breakpoints(str(run.path), [line_of(run.path, "dist.all_reduce")])
+    thread = second.event("stopped", timeout=WAIT)["body"]["threadId"]
+    text = first.event("dvm/notice", timeout=WAIT, where=lambda body: body["category"] == "held")["body"]["text"]
+    assert text.startswith("not held yet: rank 1 stands (Paused on breakpoint)") and not list(first.seen("stopped"))
+    assert first.request("threads")["threads"] and first.request("dvm/status")["connected"]
+    second.set_breakpoints(str(run.path), [])
+    step = len(run.losses(1))
+    second.go_on(thread)
+    run.until_step(step + 3)
+    assert not list(first.seen("stopped"))
+
+
+def test_a_stop_in_one_rank_holds_the_others_and_any_of_them_lets_all_go_on(adapter, tmp_path):
+    found, root = children(adapter, 2, [], program=str(PROGRAM), args=["free", str(tmp_path / "end")],
+                           dvm={"hotReload": "off", "holdRanks": True})
+    first, second = found["rank 0"], found["rank 1"]
+    for rank in found.values():
+        rank.event("dvm/step", timeout=WAIT)
+    for stops, held in ((second, first), (first, second)):
+        stops.set_breakpoints(str(PROGRAM), [LINE])
+        stood = stops.event("stopped", timeout=WAIT)["body"]
+        body = held.event("stopped", timeout=WAIT)["body"]
+        name = "rank 1" if stops is second else "rank 0"
+        assert (stood["reason"], body["reason"], body["text"]) == ("breakpoint", "pause", f"{name} stands (Paused on tensor line)")
+        assert held.stack(body["threadId"]) and not list(root.seen("stopped"))
+        stops.set_breakpoints(str(PROGRAM), [])
+        held.go_on(body["threadId"])
+        stops.event("continued", timeout=WAIT)
+        for rank in found.values():
+            launches = max(told["launches"] for told in rank.seen("dvm/step"))
+            rank.event("dvm/step", timeout=WAIT, where=lambda told, launches=launches: told["launches"] > launches)
+    second.request("pause", threadId=1)
+    thread = second.event("stopped", timeout=WAIT)["body"]["threadId"]
+    first.event("stopped", timeout=WAIT)
+    second.request("next", threadId=thread)
+    first.event("continued", timeout=WAIT)
+    thread = second.event("stopped", timeout=WAIT, where=lambda body: body["reason"] == "step")["body"]["threadId"]
+    first.event("stopped", timeout=WAIT)
+    (tmp_path / "end").touch()
+    second.go_on(thread)
+    root.event("terminated", timeout=WAIT)
+    assert "ended 0 0" in root.printed()

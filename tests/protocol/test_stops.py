@@ -238,7 +238,7 @@ def test_the_agent_is_told_whose_stop_is_over():
     async def ask(command, **arguments):
         asked.append((command, arguments))
 
-    session = SimpleNamespace(tensors=SimpleNamespace(ask=ask), has_agent=True, references=SimpleNamespace(clear=lambda: None))
+    session = SimpleNamespace(tensors=SimpleNamespace(ask=ask), has_agent=True, references=SimpleNamespace(clear=lambda: None), member=None)
     made = Stops(session)
     made.current = Stop(1, {}, vm={"thread": 42}, python=False)
     asyncio.run(made.resume({}))

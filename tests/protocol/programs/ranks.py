@@ -3,6 +3,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -42,6 +43,19 @@ def launcher():
     told = [{"MS_ROLE": "MS_SCHED", "RANK_ID": "0"}, {"RANK_ID": "0"}, {"OMPI_COMM_WORLD_RANK": "1"}]
     ranks = [subprocess.Popen([sys.executable, __file__, "rank"], env={**os.environ, **one}) for one in told]
     print("ended", *[process.wait() for process in ranks], flush=True)
+
+
+def free():
+    """Two ranks that do not wait for each other, until there is a file of that name."""
+    command = [sys.executable, __file__, "loop", sys.argv[2]]
+    ranks = [subprocess.Popen(command, env={**os.environ, "RANK": str(number)}) for number in range(2)]
+    print("ended", *[process.wait() for process in ranks], flush=True)
+
+
+def loop():
+    while not os.path.exists(sys.argv[2]):
+        forward(dvm.tensor(np.full((4,), 1, np.float32))).numpy()
+        time.sleep(0.01)
 
 
 def rank():
