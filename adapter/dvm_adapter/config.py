@@ -23,11 +23,13 @@ _SETTINGS: dict[str, tuple[type, Any, Any]] = {
     "snapshotTimeoutMs": (int, 100, 1),
     "hotReload": (str, "onSave", HOT_RELOAD),
     "holdRanks": (bool, False, None),
+    "compareRanks": (list, [], None),
 }
 # Devices by name, as dvm.devices.names() has them: what the program's own installation lacks is refused there.
 _DEVICE = re.compile(r"cpu|npu-sim:(910b|950)(:faithful)?|ascend:[0-9]{1,4}")
+_VARIABLE = re.compile(r"(grad\()?[^\W\d]\w*(\.[^\W\d]\w*)*(?(1)\))")
 DEVICES = "cpu, npu-sim:910b, npu-sim:950, npu-sim:910b:faithful, npu-sim:950:faithful, ascend:N"
-_KINDS = {int: "a whole number", str: "a string", bool: "true or false"}
+_KINDS = {int: "a whole number", str: "a string", bool: "true or false", list: "a list of names"}
 _LARGEST: dict[str, Any] = {"snapshotTimeoutMs": 60_000}
 
 
@@ -49,6 +51,8 @@ def read_settings(given: Any) -> dict[str, Any]:
             raise RequestError(f'"dvm.{name}" is {value!r}; allowed: {", ".join(allowed)}', show=True)
         if kind is int and value < allowed:
             raise RequestError(f'"dvm.{name}" is {value}; it must be at least {allowed}', show=True)
+        if isinstance(value, list) and not all(isinstance(entry, str) and _VARIABLE.fullmatch(entry) for entry in value):
+            raise RequestError(f'"dvm.{name}" is {value!r}; allowed: names of variables, as w, self.w or grad(w)', show=True)
         if name == "device" and not _DEVICE.fullmatch(str(value)):
             raise RequestError(f'"dvm.device" is {value!r}; allowed: {DEVICES}', show=True)
         if name in _LARGEST and value > _LARGEST[name]:

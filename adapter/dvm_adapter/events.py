@@ -146,6 +146,8 @@ class TensorEvents:
         configured = agent.send("configure", **session.config.settings)
         session.breakpoints.tell(agent)
         session.watches.tell(agent)
+        if session.member is not None:
+            session.member.watch(agent)
         session.event("dvm/notice", {"category": "connected", "text": "tensor engine connected", "pid": agent.pid,
                                      "device": agent.hello.get("device")})
         session.reloads.start()
@@ -214,6 +216,15 @@ class TensorEvents:
     def _on_settled(self, body: Message) -> None:
         if self._session.member is not None:
             self._session.member.from_agent("settled", body)
+
+    def _on_digest(self, body: Message) -> None:
+        if self._session.member is not None:
+            self._session.member.from_agent("digest", body)
+
+    def differs(self, body: Message) -> None:
+        """Ranks have different values of a watch."""
+        self._session.event("dvm/ranks", body)
+        self._on_notice({"category": "ranks", **{name: body[name] for name in ("text", "path", "line")}})
 
     def _on_program(self, body: Message) -> None:
         self._session.reloads.sources_changed()

@@ -16,6 +16,7 @@ from dvm_wire import saves
 from dvm_wire.doors import start_time
 
 from .agent_peer import Message
+from .compared import Compared
 from .errors import RequestError
 from .link import Link
 from .log import Log
@@ -83,6 +84,7 @@ class Job:
         self.ranks: dict[int, Rank] = {}  # by process id; those whose session is there
         self._left: list[Rank] = []  # whose session has ended: the process may go on
         self._size = 0
+        self._compared = Compared(self)
         self._holder: Rank | None = None  # at whose stop the others are held
         self._log = log
         self._edit: Edit | None = None
@@ -115,6 +117,8 @@ class Job:
                 self._tell_others(rank, "hold", holder=f"{rank.name} stands ({event.get('why')})")
         elif event["ev"] == "goes":
             self._release(rank)
+        elif event["ev"] == "digest":
+            self._compared.heard(rank, event)
         elif edit is not None and event.get("ticket") == edit.ticket:
             if event["ev"] == "settled":
                 edit.settled[rank] = {key: value for key, value in event.items() if key not in ("ev", "ticket")}

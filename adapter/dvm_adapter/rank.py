@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .agent_peer import Message
+from .agent_peer import AgentPeer, Message
 from .errors import RequestError
 from .link import Link, connect
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 TAKE = 60.0  # seconds for all ranks to take an edit
-_FOR_THE_AGENT = ("prepare", "arm", "decide", "undoReload")
+_KEPT = 64  # snapshots of a watch that is compared: the other ranks may be some steps behind
+_FOR_THE_AGENT = ("prepare", "arm", "decide", "undoReload", "tensor", "compare")
 
 
 class Member:
@@ -44,6 +45,8 @@ class Member:
     def _heard(self, event: Message) -> None:
         if event["ev"] == "told":
             self._session.reloads.reported(event["body"], answer=True)
+        elif event["ev"] == "differs":
+            self._session.tensor_events.differs(event["body"])
         elif event["ev"] == "hold":
             self._session.stops.hold(str(event.get("holder")))
         elif event["ev"] == "release":
@@ -54,6 +57,11 @@ class Member:
         self._link.tell(event, **body)
 
     # ---- told to the job
+    def watch(self, agent: AgentPeer) -> None:
+        """What the ranks are to have alike."""
+        for name in self._session.config.settings["compareRanks"]:
+            agent.send("watch", expression=name, name=name, what="values", keep=_KEPT, across=True)
+
     async def saved(self, path: str) -> None:
         await self._link.ask("saved", path=path, timeout=None)
 

@@ -73,10 +73,11 @@ def compare(session: Session, arguments: Arguments, reply: Reply) -> None:
 
 def difference(pair: list[tuple[np.ndarray, int]], tolerance: float, relative: float) -> Answer:
     """Counts and the largest difference of two arrays of one shape: `elements`, `differ`, `over`, `mean` (of the finite differences'
-    sizes), `nan` (`a`: only in the first, `b`, `both`), `largest` (`value`, `index`, `a`, `b`), `first` index where only one is NaN."""
+    sizes), `nan` (`a`: only in the first, `b`, `both`), `largest` (`value`, `index`, `a`, `b`), `first` index where only one is NaN,
+    `firstDiffering` index."""
     by_rows = not all(array.flags.c_contiguous for array, _ in pair)
     differ = over = finite = nan_a = nan_b = nan_both = 0
-    total, top, at, only = 0.0, -1.0, 0, -1
+    total, top, at, only, other = 0.0, -1.0, 0, -1, -1
     for parts in zip(*(blocks(array, by_rows=by_rows) for array, _ in pair), strict=True):
         x, y = (planes.as_numbers(part, code) for (_, part), (_, code) in zip(parts, pair, strict=True))
         size = np.abs(planes.difference_of(x, y))
@@ -86,6 +87,8 @@ def difference(pair: list[tuple[np.ndarray, int]], tolerance: float, relative: f
         over += int(np.count_nonzero(~(size <= bound)))
         nan_a, nan_b = nan_a + int(np.count_nonzero(one & np.isnan(x))), nan_b + int(np.count_nonzero(one & np.isnan(y)))
         nan_both += int(np.count_nonzero(np.isnan(x) & np.isnan(y)))
+        if other < 0 and size.any():
+            other = parts[0][0] + int((size != 0).argmax())
         known = size[np.isfinite(size)]
         finite, total = finite + known.size, total + float(known.sum())
         size[one] = -1
@@ -101,6 +104,8 @@ def difference(pair: list[tuple[np.ndarray, int]], tolerance: float, relative: f
         index = [int(i) for i in np.unravel_index(at, shape)]
         a, b = (values.texts(array[tuple(slice(i, i + 1) for i in index)], code, 0, 1)[0] for array, code in pair)
         told["largest"] = {"value": top, "index": index, "a": a, "b": b}
+    if other >= 0:
+        told["firstDiffering"] = [int(i) for i in np.unravel_index(other, shape)]
     if only >= 0:
         told["first"] = [int(i) for i in np.unravel_index(only, shape)]
     return told

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ class Watch:
     instruction: int | None = None
     matched: list[Answer] = field(default_factory=list)
     places: dict[tuple[int, int], Place] = field(default_factory=dict)  # of what matched
+    across: bool = False  # other ranks have it as well: digests are told, for the adapter to compare
+    since: int = -1  # across: the step in which it was first taken, perhaps not from its beginning
+    times: dict[bool, tuple[int, int]] = field(default_factory=dict)  # across: by backward the last step, and how often in it
 
 
 class Watches:
@@ -120,9 +124,27 @@ class Watches:
         told = wire_snapshot(event, watch.id, watch.name, where is not None and where.backward, with_data=not keeps)
         if not keeps:
             return told
+        if watch.across:
+            self._tell_digest(watch, event, told, where)
+            return None
         if not event.get("placeholder"):
             told["snapshot"] = kept.add(watch.id, watch.name, event, where)
         return told if kept.due(watch.id, told) else None
+
+
+    def _tell_digest(self, watch: Watch, event: dict[str, Any], told: Answer, where: Place | None) -> None:
+        step, backward = told["step"], told["backward"]
+        if watch.since < 0:
+            watch.since = step
+        if step == watch.since or event.get("placeholder"):
+            return
+        last, count = watch.times.get(backward, (-1, 0))
+        watch.times[backward] = step, count + 1 if step == last else 0
+        self._session.connection.event(
+            "digest", watch=watch.id, snapshot=self._session.kept.add(watch.id, watch.name, event, where), name=watch.name, step=step,
+            backward=backward, ordinal=watch.times[backward][1], shape=told["shape"], dtype=told["dtype"],
+            path=where.path if where is not None else "", line=where.line if where is not None else 0,
+            digest=hashlib.blake2b(event["data"], digest_size=16).hexdigest())
 
 
 def wire_snapshot(event: dict[str, Any], watch: int | None, name: str, backward: bool, with_data: bool = True) -> Answer:
@@ -155,7 +177,8 @@ def _last_of_run(program: Any, start: int, texts: Any) -> int:
 def watch(session: Session, arguments: Arguments) -> Answer:
     """A variable by `expression` (path and line narrow it), a `path` and `line`, or a `program` and `instruction`.
 
-    keep: of "values" so many snapshots are kept here, for `view` and `compare`; their events have a `snapshot` number instead of data."""
+    keep: of "values" so many snapshots are kept here, for `view` and `compare`; their events have a `snapshot` number instead of data.
+    across: of these there are `digest` events instead, one for each."""
     what = need(arguments, "what", str, "stats")
     kinds = {"stats": _core.HOOK_STATS, "values": _core.HOOK_CAPTURE}
     if what not in kinds:
@@ -176,6 +199,7 @@ def watch(session: Session, arguments: Arguments) -> Answer:
     keep = need(arguments, "keep", int, 0)
     if not 0 <= keep <= MOST_KEPT or (keep and what != "values"):
         raise CommandError(f"keep is {keep} of {what}; of values up to {MOST_KEPT} snapshots are kept")
+    made.across = bool(keep) and need(arguments, "across", bool, False)
     if keep:
         session.kept.keep(made.id, keep)
     session.watches.add(made)

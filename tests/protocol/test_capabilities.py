@@ -86,12 +86,14 @@ def test_what_a_hover_may_contain(text, harmless):
 
 def test_settings_have_defaults_and_limits():
     assert config.read_settings(None) == {"device": "cpu", "capture": "breakpoint", "sampleEvery": 100, "snapshotMaxBytes": 1 << 20,
-                                          "snapshotTimeoutMs": 100, "hotReload": "onSave", "holdRanks": False}
+                                          "snapshotTimeoutMs": 100, "hotReload": "onSave", "holdRanks": False, "compareRanks": []}
     assert config.read_settings({"hotReload": "off"})["hotReload"] == "off"
+    assert config.read_settings({"compareRanks": ["w", "self.w", "grad(w.x)"]})["compareRanks"] == ["w", "self.w", "grad(w.x)"]
     for device in ("npu-sim:950", "npu-sim:910b:faithful", "ascend:3", *config.DEVICES.replace("ascend:N", "ascend:0").split(", ")):
         assert config.read_settings({"device": device})["device"] == device
     for wrong in ({"device": "foo"}, {"device": "npu-sim:911"}, {"device": "ascend:"}, {"device": "cpu "}, {"hotReload": "on"},
-                  {"sampleEvery": True}, {"holdRanks": 1}, {"sampleEvery": "3"}, {"snapshotMaxBytes": -1}, {"other": 1}, [1]):
+                  {"sampleEvery": True}, {"sampleEvery": "3"}, {"snapshotMaxBytes": -1}, {"other": 1}, [1],
+                  {"holdRanks": 1}, {"compareRanks": "w"}, {"compareRanks": ["w", "w + 1"]}, {"compareRanks": ["grad(w"]}):
         with pytest.raises(RequestError):
             config.read_settings(wrong)
 

@@ -242,3 +242,44 @@ def test_a_save_that_all_see_is_taken_once(other, tmp_path):
 
     played(play, first, second)
     assert [arguments["text"] for command, arguments in first.asked if command == "prepare"] == ["RATE = 1\n", "RATE = 10\n", "RATE = 10\n"]
+
+
+def digests(rank, **steps):
+    """Says what that rank has of w, by step."""
+    for step, digest in steps.items():
+        rank.link.tell("digest", name="w", step=int(step[1:]), ordinal=0, backward=False, digest=digest, watch=3, snapshot=int(step[1:]),
+                       shape=[2, 4])
+
+
+def test_a_difference_is_told_once_until_the_ranks_are_equal_again(other):
+    first, second = pair(other, compare={"elements": 8, "differ": 1, "firstDiffering": [0, 3],
+                                         "largest": {"value": 3e-4, "index": [0, 3], "a": "1.0003", "b": "1"}})
+    first.answers["tensor"] = {"data": "AAAA", "dtype": "float32", "shape": [2, 4]}
+
+    async def play(job):
+        digests(first, s1="a", s2="b", s3="c", s4="d", s5="e", s7="g")
+        digests(second, s1="a", s2="x", s3="y", s4="d", s5="z", s6="f", s7="g")
+        await until(lambda: len(first.told) == len(second.told) == 2)
+
+    played(play, first, second)
+    assert [body["step"] for body in first.told] == [2, 5] and first.told == second.told
+    assert first.told[0]["text"] == ("w differs between rank 0 and rank 1 at step 2: 1 of 8 elements, the first at [0, 3], "
+                                     "max |d| 0.0003 at [0, 3] (1 and 1.0003)")
+    assert [arguments["a"] for command, arguments in second.asked] == [{"watch": 3, "snapshot": 2}, {"watch": 3, "snapshot": 5}]
+
+
+def test_zeros_of_other_signs_are_no_difference_and_values_that_have_gone_are_said(other):
+    first, second = pair(other, compare={"elements": 8, "differ": 0})
+    first.answers["tensor"] = {"data": "AAAA", "dtype": "float32", "shape": [2, 4]}
+
+    async def play(job):
+        digests(first, s1="a", s2="b", s3="c")
+        digests(second, s1="x", s2="b")
+        await until(lambda: second.asked)
+        first.answers["tensor"] = {"reason": "it is not kept any more"}
+        digests(second, s3="y")
+        await until(lambda: first.told)
+
+    played(play, first, second)
+    text = "w differs between rank 0 and rank 1 at step 3: by how much is not known: it is not kept any more"
+    assert [body["text"] for body in first.told] == [text]

@@ -18,7 +18,7 @@ class Training:
         self.path.write_text((PROGRAMS / "trained.py").read_text())
         self.ranks, self.root = children(adapter, 2, [], module="torch.distributed.run", cwd=str(folder), python=[sys.executable],
                                          args=["--nproc-per-node", "2", str(self.path), "100000", "0.01"],
-                                         dvm={"hotReload": "onSave", "holdRanks": True})
+                                         dvm={"hotReload": "onSave", "holdRanks": True, "compareRanks": ["new"]})
         for rank in self.ranks.values():
             rank.event("dvm/step", timeout=WAIT)
 
@@ -55,34 +55,51 @@ def test_all_ranks_take_an_edit_before_the_same_step_or_none(adapter, tmp_path):
         assert body["outcome"] == "refused" and body["reasons"][0].startswith("rank 1: "), body
     run.replace("OWN = 7", "OWN = 0")
     run.answers()
-    run.replace("return x * RATE", "return x * (RATE if NUMBER == 0 else missing)")
+    run.replace("return x * 1.0", "return x * (1.0 if NUMBER == 0 else missing)")
+    why = f"rank 1: trained.py:{line_of(run.path, 'missing')}: NameError: name 'missing' is not defined"
     for body in run.answers():
-        assert body["outcome"] == "refused" and body["reasons"] == ["rank 1: trained.py:19: NameError: name 'missing' is not defined"], body
+        assert body["outcome"] == "refused" and body["reasons"] == [why], body
     run.ranks["rank 0"].request("dvm/undoReload")
     back = run.answers()
     assert [body["outcome"] for body in back] == ["applied", "applied"] and back[0]["step"] == back[1]["step"], back
     a_rank_inside_a_collective_is_said_to_be_running(run)
-    run.until_step(back[0]["step"] + 2)
+    rates = [float(rate) for _, rate in run.losses(0)]
+    new, old = (first[0]["step"] + 1) // 2, (back[0]["step"] + 1) // 2  # of two captured calls each
+    assert rates == [0.5] * (new - 1) + [0.25] * (old - new) + [0.5] * (len(rates) - old + 1)
+    parameters_that_differ_are_named(run)
     (tmp_path / "end").touch()
     run.root.event("terminated", timeout=WAIT)
     assert run.losses(0) == run.losses(1)
-    rates = [float(rate) for _, rate in run.losses(0)]
-    new, old = first[0]["step"], back[0]["step"]
-    assert rates == [0.5] * (new - 1) + [0.25] * (old - new) + [0.5] * (len(rates) - old + 1)
 
 
 def a_rank_inside_a_collective_is_said_to_be_running(run):
     first, second = run.ranks["rank 0"], run.ranks["rank 1"]
     second.set_breakpoints(str(run.path), [line_of(run.path, "dist.all_reduce")])
     thread = second.event("stopped", timeout=WAIT)["body"]["threadId"]
-    text = first.event("dvm/notice", timeout=WAIT, where=lambda body: body["category"] == "held")["body"]["text"]
-    assert text.startswith("not held yet: rank 1 stands (Paused on breakpoint)") and not list(first.seen("stopped"))
+    told = first.event("dvm/notice", "stopped", timeout=WAIT, where=lambda body: body.get("category", "held") == "held")
+    inside = told["event"] == "dvm/notice"  # else it was still on its way there
+    text = told["body"]["text"].removeprefix("not held yet: ")
+    assert text.startswith("rank 1 stands (Paused on breakpoint)") and list(first.seen("stopped")) == ([] if inside else [told["body"]])
     assert first.request("threads")["threads"] and first.request("dvm/status")["connected"]
     second.set_breakpoints(str(run.path), [])
     step = len(run.losses(1))
     second.go_on(thread)
     run.until_step(step + 3)
-    assert not list(first.seen("stopped"))
+    assert list(first.seen("stopped")) == ([] if inside else [told["body"]])
+
+
+def parameters_that_differ_are_named(run):
+    assert not [body for rank in run.ranks.values() for body in rank.seen("dvm/ranks")]
+    run.path.write_text((PROGRAMS / "trained.py").read_text().replace("WRONG = 0.0", "WRONG = 1e-3"))
+    answers = run.answers()
+    assert [body["outcome"] for body in answers] == ["applied", "applied"], answers
+    step = answers[0]["step"]
+    for rank in run.ranks.values():
+        body = rank.event("dvm/ranks", timeout=WAIT)["body"]
+        assert (body["name"], body["ranks"], body["differ"], body["elements"]) == ("new", [0, 1], 4, 4)
+        assert step <= body["step"] <= step + 2 and body["firstDiffering"] == [0] and body["largest"]["value"] > 0
+        assert f"new differs between rank 0 and rank 1 at step {body['step']}: 4 of 4 elements, the first at [0], max |d| " in body["text"]
+        assert body["path"] == str(run.path) and body["line"] == line_of(run.path, "new = w")
 
 
 def test_a_stop_in_one_rank_holds_the_others_and_any_of_them_lets_all_go_on(adapter, tmp_path):
