@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import collections
 import inspect
+import sys
 import traceback
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ class Backward(NamedTuple):
     need: list[bool]  # per value
 
 
+_lost_before: dict[str, set[tuple[str, int]]] = {}  # by captured function: where its last call lost tensors, under a debugger
 _plans: collections.OrderedDict[Hashable, Backward | None] = collections.OrderedDict()
 
 
@@ -149,12 +151,15 @@ def _backward(capture: MsCapture, returned: dict[int, Tensor]) -> Backward | Non
 def _tell_of_lost(capture: MsCapture, backward: Backward, returned: dict[int, Tensor]) -> None:
     # A tensor that outlives the call without being a result: MindSpore cannot know where it came from.
     held = {value for call in capture.foreign for value in call.operands}  # by us, for MindSpore's gradient
-    for value in () if capture.inspected else capture.living():
-        if backward.need[value] and value not in returned and value not in held:
-            file, line = where(capture.graph.place(value))
-            notice(f"a tensor made here outlives the captured function {capture.function} without being one of its results; no gradient "
-                   f"flows through it. Return it if it takes part in a loss: {line_of(file, line)}", path=file, line=line,
-                   once=("lost", file, line))
+    lost = {where(capture.graph.place(value)) for value in (() if capture.inspected else capture.living())
+            if backward.need[value] and value not in returned and value not in held}
+    if "pydevd" in sys.modules:  # which holds frames for a moment: what the program keeps is there after the next call, too
+        before, _lost_before[capture.function] = _lost_before.get(capture.function, set()), lost
+        lost = lost & before
+    for file, line in sorted(lost):
+        notice(f"a tensor made here outlives the captured function {capture.function} without being one of its results; no gradient "
+               f"flows through it. Return it if it takes part in a loss: {line_of(file, line)}", path=file, line=line,
+               once=("lost", file, line))
 
 
 class State:

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import collections
+import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,26 @@ def test_tensor_kept_beyond_the_call_is_filled_and_reported(capsys: pytest.Captu
     value_and_gradient(function)
     np.testing.assert_allclose(kept[0].asnumpy(), np.exp(A), rtol=1e-5)
     assert "outlives the captured function" in capsys.readouterr().err
+
+
+def test_under_a_debugger_a_tensor_that_a_frame_held_for_a_moment_is_not_reported(
+        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydevd", types.ModuleType("pydevd"))
+    kept: list[Any] = []
+    holds: list[bool] = []
+
+    def function(x: Any) -> Any:
+        h = ops.exp(x)
+        kept[:] = [h] if holds[-1] else []
+        return (h * 2).sum()
+
+    gradient = ms.grad(dvm.jit(function))
+    told = []
+    for held in (True, False, True, True):
+        holds.append(held)
+        gradient(Tensor(A))
+        told.append("outlives the captured function" in capsys.readouterr().err)
+    assert told == [False, False, False, True]
 
 
 def test_gradient_of_a_gradient_is_refused() -> None:
