@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import own_arguments
 from .errors import RequestError
+from .own_arguments import short
 
 _NAMES = {int: "a whole number", str: "a text", dict: "an object", list: "a list"}
 _TYPES: dict[str, type] = {
@@ -32,7 +34,9 @@ def checked(command: str, arguments: Any) -> dict[str, Any]:
     """The arguments of a request, without those that are null. Raises RequestError for a type that the protocol does not allow."""
     if not isinstance(arguments, dict):
         raise RequestError(f"the arguments of {command} are no object")
-    if command in ("initialize", "launch", "attach") or command.startswith("dvm/"):
+    if command.startswith("dvm/"):
+        return own_arguments.checked(command, arguments)
+    if command in ("initialize", "launch", "attach"):
         return arguments  # not these names, or with meanings of their own
     given = {name: value for name, value in arguments.items() if value is not None}
     _check(given, _TYPES)
@@ -42,7 +46,7 @@ def checked(command: str, arguments: Any) -> dict[str, Any]:
     for name, fields in _ITEMS.items():
         for item in given.get(name, ()):
             if not isinstance(item, dict):
-                raise RequestError(f"an item of {name} is {_short(item)}; it must be an object")
+                raise RequestError(f"an item of {name} is {short(item)}; it must be an object")
             _check({key: value for key, value in item.items() if value is not None}, fields)
             if command == "setFunctionBreakpoints" and not item.get("name"):
                 raise RequestError("a function breakpoint without a name")
@@ -55,9 +59,4 @@ def _check(given: dict[str, Any], types: dict[str, type]) -> None:
     for name, value in given.items():
         wanted = types.get(name)
         if wanted is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
-            raise RequestError(f"{name} is {_short(value)}; it must be {_NAMES[wanted]}")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 80 else text[:77] + "..."
+            raise RequestError(f"{name} is {short(value)}; it must be {_NAMES[wanted]}")

@@ -125,11 +125,7 @@ async def set_instruction_breakpoints(session: Session, arguments: Body) -> Body
 async def break_instruction(session: Session, arguments: Body) -> Body:
     """Sets (`on`, the default) or clears a breakpoint before an instruction, beside those of the Disassembly view, which a client
     replaces as a whole. Answers with all that were set this way."""
-    program, index, on = arguments.get("program"), arguments.get("instruction"), arguments.get("on", True)
-    if type(program) is not int or type(index) is not int:  # true and false are no numbers
-        raise RequestError(f'"program" is {program!r} and "instruction" {index!r}; both must be whole numbers')
-    if not isinstance(on, bool):
-        raise RequestError(f'"on" is {on!r}; it must be true or false')
+    program, index, on = arguments["program"], arguments["instruction"], arguments.get("on", True)
     points = session.breakpoints
     replaced = [item for item in points.own if (item["program"], item["instruction"]) == (program, index)]
     points.own = [item for item in points.own if item not in replaced]

@@ -55,8 +55,8 @@ async def _export_npy(session: Session, arguments: Body, path: str) -> int:
 
 async def _export_msbc(session: Session, arguments: Body, path: str) -> int:
     number = arguments.get("program", arguments.get("id"))
-    if not isinstance(number, int):
-        raise RequestError(f'"program" is {number!r}; it must be the number of a program (see dvm/programs)')
+    if number is None:
+        raise RequestError('this export needs "program": the number of a program (see dvm/programs)')
     told = await session.tensors.ask("msbc", program=number)
     return await asyncio.to_thread(_write, path, base64.b64decode(str(told.get("data") or "")))
 
@@ -82,10 +82,8 @@ FORMATS: dict[str, Callable[[Session, Body, str], Any]] = {
 @request("dvm/export", needs=Needs.AGENT)
 async def export(session: Session, arguments: Body) -> Body:
     """Writes `format` to `path` and answers with the number of bytes."""
-    name, path = arguments.get("format"), arguments.get("path")
+    name = arguments["format"]
     if name not in FORMATS:
         raise RequestError(f'"format" is {name!r}; allowed: {", ".join(FORMATS)}')
-    if not isinstance(path, str) or not path:
-        raise RequestError(f'"path" is {path!r}; it must be the file to write')
-    path = os.path.abspath(os.path.expanduser(path))
+    path = os.path.abspath(os.path.expanduser(arguments["path"]))
     return {"path": path, "bytes": await FORMATS[name](session, arguments, path)}

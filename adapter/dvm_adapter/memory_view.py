@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-import math
 import weakref
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -98,11 +97,7 @@ def _range(log: Log, arguments: Body) -> tuple[int, int]:
     start, end = _whole(log)
     bounds = []
     for name, default in (("from", start), ("to", end)):
-        given = arguments.get(name)
-        given = default if given is None else given
-        if not isinstance(given, (int, float)) or isinstance(given, bool) or not math.isfinite(given):
-            raise RequestError(f'"{name}" is {given!r}; it must be a count of instructions')
-        bounds.append(min(max(int(given), start), end))
+        bounds.append(min(max(int(arguments.get(name, default)), start), end))
     first, last = bounds
     return (first, last) if last > first else (start, end)
 

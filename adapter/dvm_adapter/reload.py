@@ -237,10 +237,7 @@ class Reloads:
 
 @request("dvm/reload", needs=Needs.AGENT)
 async def reload(session: Session, arguments: Body) -> Body:
-    path = arguments.get("path")
-    if not isinstance(path, str) or not path:
-        raise RequestError(f'"path" is {path!r}; it must be the file to reload')
-    return await session.reloads.reload(os.path.abspath(path))
+    return await session.reloads.reload(os.path.abspath(arguments["path"]))
 
 
 @request("dvm/reloadListings", needs=Needs.AGENT)
@@ -252,6 +249,4 @@ async def reload_listings(session: Session, arguments: Body) -> Body:
 @request("dvm/undoReload", needs=Needs.AGENT)
 async def undo_reload(session: Session, arguments: Body) -> Body:
     path = arguments.get("path")
-    if path is not None and (not isinstance(path, str) or not path):
-        raise RequestError(f'"path" is {path!r}; it must be the file whose last reload to take back')
     return await session.reloads.undo(path and os.path.abspath(path))

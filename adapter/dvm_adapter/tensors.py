@@ -19,6 +19,11 @@ LEVELS = ("graph", "tensor", "tile")
 MOST_BUFFERS = 20_000  # in one answer, the newest; `steps` asks for others
 
 
+def given(arguments: Body, names: tuple[str, ...]) -> Body:
+    """Those of the arguments that a request has."""
+    return {name: arguments[name] for name in names if name in arguments}
+
+
 def _without_protocol(answer: Message) -> Message:
     return {key: value for key, value in answer.items() if key not in ("re", "ok")}
 
@@ -39,13 +44,13 @@ async def watch(session: Session, arguments: Body) -> Body:
 
 @request("dvm/unwatch", needs=Needs.NOTHING)
 async def unwatch(session: Session, arguments: Body) -> Body:
-    await session.watches.remove(arguments.get("watchId"))
+    await session.watches.remove(arguments["watchId"])
     return {}
 
 
 def reference_of(session: Session, arguments: Body) -> Any:
     """The agent's reference for a request that names a tensor: `variablesReference`, `memoryReference`, or `ref` as the agent gave it."""
-    if isinstance(arguments.get("variablesReference"), int):
+    if arguments.get("variablesReference") is not None:
         return session.references.get(arguments["variablesReference"], Tensor).ref
     if arguments.get("memoryReference") is not None:
         try:
@@ -69,8 +74,7 @@ async def tensor(session: Session, arguments: Body) -> Body:
             return watched.last
     named = await named_tensor(session, arguments)
     limit = arguments.get("maxBytes", session.config.settings["snapshotMaxBytes"])
-    extra = {name: arguments[name] for name in ("slice", "offset") if arguments.get(name) is not None}
-    return _without_protocol(await session.tensors.ask("tensor", **named, maxBytes=limit, **extra))
+    return _without_protocol(await session.tensors.ask("tensor", **named, maxBytes=limit, **given(arguments, ("slice", "offset"))))
 
 
 async def named_tensor(session: Session, arguments: Body) -> Body:
@@ -101,12 +105,8 @@ async def memory(session: Session, arguments: Body) -> Body:
     if "program" in arguments:
         return _without_protocol(await session.tensors.ask("memory", program=arguments["program"]))
     session.watches.memory_wanted = True
-    steps, step = arguments.get("steps"), arguments.get("step")
-    if step is not None:
-        if not isinstance(step, int) or isinstance(step, bool):
-            raise RequestError(f"step is {step!r}; it must be a whole number")
-        steps = [step, step]
-    body = _without_protocol(await session.tensors.ask("memory", **({} if steps is None else {"steps": steps})))
+    wanted: Body = {"steps": [arguments["step"]] * 2} if "step" in arguments else given(arguments, ("steps",))
+    body = _without_protocol(await session.tensors.ask("memory", **wanted))
     if len(body.get("buffers") or []) > MOST_BUFFERS:
         body["leftOut"] = len(body["buffers"]) - MOST_BUFFERS
         body["buffers"] = body["buffers"][-MOST_BUFFERS:]
@@ -139,13 +139,12 @@ async def programs(session: Session, arguments: Body) -> Body:
 async def program(session: Session, arguments: Body) -> Body:
     """One program: as text, or (level "areas") as data: its areas, or with `area` the instructions of one."""
     number, level = arguments.get("id", arguments.get("program")), arguments.get("level", "tensor")
-    if not isinstance(number, int):
-        raise RequestError(f'"id" is {number!r}; it must be the number of a program (see dvm/programs)')
+    if number is None:
+        raise RequestError('dvm/program without "id": the number of a program (see dvm/programs)')
     if level == "areas":
         if arguments.get("area") is None:
             return _without_protocol(await session.tensors.ask("areas", program=number))
-        window = {name: whole(arguments, name) for name in ("area", "offset", "count") if arguments.get(name) is not None}
-        body = _without_protocol(await session.tensors.ask("instructions", program=number, **window))
+        body = _without_protocol(await session.tensors.ask("instructions", program=number, **given(arguments, ("area", "offset", "count"))))
         stops = {item["instruction"] for item in session.breakpoints.own if item["program"] == number}
         for row in body.get("instructions") or []:
             row["breakpoint"] = row["index"] in stops
@@ -155,29 +154,15 @@ async def program(session: Session, arguments: Body) -> Body:
     return _without_protocol(await session.tensors.ask("program", program=number, level=level))
 
 
-def whole(arguments: Body, name: str) -> int:
-    """An argument that must be a whole number. Raises RequestError naming it."""
-    value = arguments.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise RequestError(f'"{name}" is {value!r}; it must be a whole number')
-    return value
-
-
 @request("dvm/line", needs=Needs.AGENT)
 async def line(session: Session, arguments: Body) -> Body:
     """What a source line became: programs with the numbers of its instructions."""
-    path = arguments.get("path")
-    if not isinstance(path, str) or not path:
-        raise RequestError(f'"path" is {path!r}; it must be a source file')
-    return _without_protocol(await session.tensors.ask("line", path=path, line=whole(arguments, "line")))
+    return _without_protocol(await session.tensors.ask("line", path=arguments["path"], line=arguments["line"]))
 
 
 @request("dvm/device", needs=Needs.AGENT)
 async def device(session: Session, arguments: Body) -> Body:
-    name = arguments.get("device")
-    if not isinstance(name, str) or not name:
-        raise RequestError(f'"device" is {name!r}; it must be a device\'s name, such as "cpu"')
-    return _without_protocol(await session.tensors.ask("device", device=name))
+    return _without_protocol(await session.tensors.ask("device", device=arguments["device"]))
 
 
 async def tensor_bytes(session: Session, named: Body) -> tuple[Message, bytes]:

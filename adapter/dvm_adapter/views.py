@@ -3,9 +3,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .errors import RequestError
 from .registry import Body, Needs, request
-from .tensors import _without_protocol, named_tensor
+from .tensors import _without_protocol, given, named_tensor
 
 if TYPE_CHECKING:
     from .session import Session
@@ -13,15 +12,11 @@ if TYPE_CHECKING:
 _WINDOW = ("axes", "indices", "rows", "columns", "most")
 
 
-def _given(arguments: Body, names: tuple[str, ...]) -> Body:
-    return {name: arguments[name] for name in names if arguments.get(name) is not None}
-
-
 @request("dvm/view", needs=Needs.AGENT)
 async def view(session: Session, arguments: Body) -> Body:
     """A tensor as in dvm/tensor, or what a watch keeps (`watchId`, `snapshot`): its facts, and two axes of it, shrunken."""
     named = await named_tensor(session, arguments)
-    return _without_protocol(await session.tensors.ask("view", **named, **_given(arguments, (*_WINDOW, "texts"))))
+    return _without_protocol(await session.tensors.ask("view", **named, **given(arguments, (*_WINDOW, "texts"))))
 
 
 @request("dvm/viewStats", needs=Needs.AGENT)
@@ -35,8 +30,6 @@ async def compare(session: Session, arguments: Body) -> Body:
     """`a` less `b`: each names a tensor as in dvm/view; `b` may also be another process's bytes, as `data`, `dtype` and `shape`."""
     sides: Body = {}
     for side in ("a", "b"):
-        named = arguments.get(side)
-        if not isinstance(named, dict):
-            raise RequestError(f'"{side}" is {named!r}; it must name a tensor')
+        named = arguments[side]
         sides[side] = named if named.get("data") is not None else await named_tensor(session, named)
-    return _without_protocol(await session.tensors.ask("compare", **sides, **_given(arguments, (*_WINDOW, "tolerance", "relative"))))
+    return _without_protocol(await session.tensors.ask("compare", **sides, **given(arguments, (*_WINDOW, "tolerance", "relative"))))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .agent_peer import AgentPeer
 from .channel import Message
@@ -34,25 +34,22 @@ def read_watch(arguments: Message) -> Message:
         what = "values" if "values" in what else "stats"
     if what not in WHAT:
         raise RequestError(f'"what" is {what!r}; allowed: {", ".join(WHAT)}')
-    every = arguments.get("everyN", 1)
-    if not isinstance(every, int) or isinstance(every, bool) or every < 1:
-        raise RequestError(f'"everyN" is {every!r}; it must be a whole number of steps, at least 1')
-    keep = arguments.get("keep") or 0
-    if not isinstance(keep, int) or isinstance(keep, bool) or keep < 0 or (keep and what != "values"):
+    every, keep = arguments.get("everyN", 1), arguments.get("keep", 0)
+    if keep and what != "values":
         raise RequestError(f'"keep" is {keep!r} of {what}; it is how many snapshots of values are kept in the program')
     asked: Message = {"what": what, "everyN": every, **({"keep": keep} if keep else {})}
-    if isinstance(arguments.get("expression"), str) and arguments["expression"].strip():
+    if arguments.get("expression", "").strip():
         asked["expression"] = arguments["expression"].strip()
-    elif isinstance(arguments.get("program"), int) and isinstance(arguments.get("instruction"), int):
+    elif "program" in arguments and "instruction" in arguments:
         asked.update(program=arguments["program"], instruction=arguments["instruction"])
-    elif arguments.get("path") and isinstance(arguments.get("line"), int):
+    elif "path" in arguments and "line" in arguments:
         asked.update(path=arguments["path"], line=arguments["line"])
     else:
         raise RequestError('a watch needs "expression", or "program" and "instruction", or "path" and "line"')
     # A place narrows an expression: the same name may stand in several functions.
-    if "expression" in asked and arguments.get("path"):
-        asked.update(path=arguments["path"], **({"line": arguments["line"]} if isinstance(arguments.get("line"), int) else {}))
-    asked["name"] = str(arguments.get("name") or asked.get("expression") or f"{arguments.get('path') or arguments.get('program')}"
+    if "expression" in asked and "path" in arguments:
+        asked.update({name: arguments[name] for name in ("path", "line") if name in arguments})
+    asked["name"] = (arguments.get("name") or asked.get("expression") or f"{arguments.get('path') or arguments.get('program')}"
                         f":{arguments.get('line') or arguments.get('instruction')}")
     return asked
 
@@ -91,7 +88,7 @@ class Watches:
         return {"watchId": watch.id, "name": watch.asked["name"], "matched": watch.told.get("matched") or [],
                 "message": watch.told.get("message") or ""}
 
-    async def remove(self, number: Any) -> None:
+    async def remove(self, number: int) -> None:
         watch = self._watches.pop(number, None)
         if watch is None:
             raise RequestError(f"there is no watch {number!r}")
@@ -99,7 +96,7 @@ class Watches:
         if watch.at_agent and self._session.has_agent:
             await self._session.tensors.ask("unwatch", watchId=watch.at_agent)
 
-    def get(self, number: Any) -> Watch:
+    def get(self, number: int) -> Watch:
         watch = self._watches.get(number)
         if watch is None:
             raise RequestError(f"there is no watch {number!r}")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dvm_wire
+from dvm_wire.paths import is_path
 from dvm_wire.saves import read
 
 from .. import _core, agent
@@ -96,8 +97,8 @@ def _reload(message: Answer) -> Answer:
     """path: default all files of the program that were saved since. Answers with the reports, as saves are answered; not `ok` where one
     did not come in time, with those that did."""
     path = message.get("path")
-    if not (path is None or isinstance(path, str)):
-        raise Refused("reload needs a path, or none for all that was saved")
+    if not (path is None or is_path(path)):
+        raise Refused(f"reload needs a file's path, or none for all that was saved, not {path!r}")
     session = agent.current()
     reloader = session.reloader if session is not None else _own_reloader()
     files = _saved(agent.remember_sources()) if path is None else [path]

@@ -333,6 +333,8 @@ def test_a_door_opens_for_its_user_and_the_token_alone(run):
     assert ask(told, cmd="hello", token="") is None and ask(told, cmd="hello") is None
     assert ask(told, cmd="hello", token=told["token"])["pid"] == program.pid
     assert "unknown request" in ask(told, cmd="nonsense", token=told["token"])["error"]
+    for path in ("a\0b", "\ud800", "", 1):
+        assert "reload needs a file's path" in ask(told, cmd="reload", token=told["token"], path=path)["error"]
     assert "attach needs host" in ask(told, cmd="attach", token=told["token"], host="127.0.0.1", port="x")["error"]
     file.chmod(0o644)
     with pytest.raises(doors.Shut, match="others than you"):

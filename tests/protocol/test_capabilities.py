@@ -1,7 +1,7 @@
 """What is announced is served, and what is served needs what it says."""
 import dvm_adapter.session  # noqa: F401 - declares all requests
 import pytest
-from dvm_adapter import addresses, conditions, config
+from dvm_adapter import addresses, arguments, conditions, config, own_arguments
 from dvm_adapter.errors import RequestError
 from dvm_adapter.evaluate import is_harmless
 from dvm_adapter.references import FIRST, References
@@ -82,6 +82,31 @@ def test_references_die_with_their_stop_and_are_never_given_out_twice():
                                             ("await x", False), ("(" * 500, False)])
 def test_what_a_hover_may_contain(text, harmless):
     assert is_harmless(text) is harmless
+
+
+@pytest.mark.parametrize(("command", "given", "why"), [
+    ("view", {"watchId": [1]}, '"watchId" is [1]; it must be a whole number'), ("view", {"watchId": True}, '"watchId" is True'),
+    ("view", {"watchId": 1.0}, '"watchId" is 1.0'), ("export", {"format": "npy", "path": "a\0b"}, "it must be the file's path"),
+    ("export", {"format": "npy", "path": "\ud800"}, "it must be the file's path"), ("reload", {"path": ""}, "it must be the file's path"),
+    ("watch", {"keep": []}, "a whole number of snapshots from 0 to 64"), ("watch", {"everyN": 0}, "a whole number of steps, at least 1"),
+    ("line", {"path": "a.py", "line": -1}, '"line" is -1; it must be a whole number, at least 1'),
+    ("line", {"path": "a.py", "line": None}, 'dvm/line without "line"'), ("unwatch", {}, 'dvm/unwatch without "watchId"'),
+    ("compare", {"a": 1, "b": {}}, "an object that names a tensor"), ("compare", {"a": {"ref": 1.5}, "b": {}}, '"ref" is 1.5'),
+    ("compare", {"a": {}, "b": {}, "tolerance": float("nan")}, "a number, at least 0"),
+    ("view", {"axes": [1]}, "a list of two whole numbers"),
+    ("memoryView", {"from": float("inf")}, "a count of instructions"), ("memory", {"html": "a\0"}, "true, or the file's path"),
+])
+def test_what_cannot_be_meant_by_a_request_of_ours_is_refused(command, given, why):
+    with pytest.raises(RequestError) as refused:
+        arguments.checked(f"dvm/{command}", given)
+    assert why in str(refused.value)
+
+
+def test_a_request_of_ours_loses_what_is_null_and_keeps_the_rest():
+    given = {"a": {"watchId": 1, "snapshot": None}, "b": {"data": "", "dtype": "float32", "shape": [0]}, "tolerance": 1, "other": "x",
+             "rows": None}
+    assert arguments.checked("dvm/compare", given) == {"a": {"watchId": 1}, "b": given["b"], "tolerance": 1, "other": "x"}
+    assert set().union(*own_arguments.REQUIRED.values()) <= own_arguments.ARGUMENTS.keys()
 
 
 def test_settings_have_defaults_and_limits():
