@@ -21,8 +21,9 @@ _MOST_WORK = 1 << 28  # multiplications of a product, or elements, that are wort
 
 @dataclass(frozen=True)
 class Difference:
-    """Of one result. error: the largest difference over the largest magnitude of the other; infinite where only one is a number. at: where
-    that is, None if they are the same; here and there: both elements. where: what `there` is."""
+    """Of one result. error: the largest difference over the largest magnitude of the other; infinite where only one is a number, and where
+    whole numbers or truth values differ at all. at: where that is, None if they are the same; here and there: both elements. where: what
+    `there` is."""
     error: float = 0.0
     at: tuple[int, ...] | None = None
     here: Any = None
@@ -75,7 +76,7 @@ class _Runs(Comparison):
         first = len(self._view.inputs)
         for index, instruction in enumerate(self._view.instructions):
             mine, other = here.array(first + index), there.array(first + index)
-            if mine is None or other is None or dtypes.BY_CODE[instruction.dtype].kind != "f":
+            if mine is None or other is None:
                 continue
             known = self.differences.get(index, Difference())
             found = difference(mine, other, instruction.dtype, where)
@@ -100,7 +101,7 @@ class _Device(_Runs):
 
 class Drift(Comparison):
     """Each result again in NumPy, from what float64 made of its operands. What has no reference (random numbers), is too large, or is no
-    float goes on from the result itself: a comparison that fell the other way is not followed."""
+    float but made of floats goes on from the result itself: a comparison that fell the other way is not followed."""
 
     def __init__(self, view: LaunchView) -> None:
         super().__init__()
@@ -111,7 +112,7 @@ class Drift(Comparison):
         for index, instruction in enumerate(view.instructions):
             got = self._own(first + index)
             exact = self._again(instruction)
-            if exact is not None and got is not None and got.dtype.kind == "f" and exact.shape == got.shape:
+            if exact is not None and got is not None and exact.shape == got.shape and (got.dtype.kind == "f" or self._whole(instruction)):
                 self.differences[index] = difference(got, exact, 0, "in float64")
                 self._exact[first + index] = exact
             else:
@@ -127,6 +128,10 @@ class Drift(Comparison):
             return None
         numbers = values.numbers(array, tensor.dtype)
         return numbers.astype(np.float64) if dtypes.BY_CODE[tensor.dtype].kind == "f" else numbers
+
+    def _whole(self, i: Any) -> bool:
+        """Whether an instruction is one of whole numbers or truth values alone."""
+        return all(dtypes.BY_CODE[self._view.value(operand).dtype].kind != "f" for operand in i.operands if operand >= 0)
 
     def _again(self, i: Any) -> np.ndarray | None:
         if not reference.known(i.name) or _work(self._view, i) > _MOST_WORK:
@@ -167,15 +172,19 @@ def difference(here: np.ndarray, there: np.ndarray, code: int, where: str) -> Di
     if not here.size or (here.dtype == there.dtype and np.array_equal(bits, others)):
         return Difference(where=where)
     here, there = values.numbers(here, code), values.numbers(there, code)
+    whole = here.dtype.kind != "f" and there.dtype.kind != "f"
     with np.errstate(all="ignore"):
         distance = np.abs(here.astype(np.float64) - there)
         finite = np.isfinite(there)
         odd = (finite != np.isfinite(here)) | (~finite & (here != there) & ~(np.isnan(here) & np.isnan(there)))
         distance = np.where(odd, np.inf, np.where(finite, distance, 0))
-    flat = int(distance.argmax())
+    # Of whole numbers any difference counts, also one of int64 that a float64 does not show.
+    flat = int((np.where(here != there, distance + 1, 0) if whole else distance).argmax())
+    if whole and here.reshape(-1)[flat] != there.reshape(-1)[flat]:
+        distance.reshape(-1)[flat] = np.inf
     worst = float(distance.reshape(-1)[flat])
     if not worst:
         return Difference(where=where)
     at = tuple(int(i) for i in np.unravel_index(flat, here.shape))
     scale = float(np.abs(there[finite]).max()) if finite.any() else 0.0
-    return Difference(worst / scale if scale else worst, at, here[at], there[at], where)
+    return Difference(worst / scale if scale and worst < np.inf else worst, at, here[at], there[at], where)

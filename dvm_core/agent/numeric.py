@@ -116,11 +116,11 @@ class Numeric:
         if not conditions:
             return None
         asked = set().union(*(names_in(c.text) for c in conditions))
-        rows = _Rows(view, self._weights if asked & {"weight", "change", "same"} else None)
+        rows = _Rows(view, self._weights if asked & {"weight", "change", "same"} else None, "error" in asked)
         best: tuple[int, Condition] | None = None
         for condition in conditions:
             try:
-                found = np.flatnonzero(condition.holds(rows.for_condition(condition)))
+                found = np.flatnonzero(condition.holds(rows.for_condition(condition)) & (condition.uses("error") | rows.measured))
             except Incomparable as error:
                 if (condition.name, view.program.id) not in self._told:
                     self._told.add((condition.name, view.program.id))
@@ -136,9 +136,10 @@ class Numeric:
 
 
 class _Rows:
-    """The columns of one launch: its float results in program order, before each instruction the weights it is the first to read."""
+    """The columns of one launch: its float results in program order, before each instruction the weights it is the first to read, and with
+    `others` also results that are no floats: those have no statistics."""
 
-    def __init__(self, view: LaunchView, weights: Weights | None) -> None:
+    def __init__(self, view: LaunchView, weights: Weights | None, others: bool) -> None:
         self.view = view
         measured = np.frombuffer(view.launch.measured(), np.float64).reshape(-1, len(_core.MEASURED))
         told = {name: measured[:, i] for i, name in enumerate(_core.MEASURED)}
@@ -148,6 +149,14 @@ class _Rows:
         codes = np.array([view.instructions[i].dtype for i in self.at], np.int64)
         change: Any = np.full(len(self.at), np.nan)
         same: Any = np.zeros(len(self.at), bool)
+        if others:
+            rest = [i for i, instruction in enumerate(view.instructions) if dtypes.BY_CODE[instruction.dtype].kind != "f"]
+            self.at = np.concatenate([self.at, np.array(rest, np.int64)])
+            self._inputs = np.full(len(self.at), -1)
+            codes = np.concatenate([codes, np.array([view.instructions[i].dtype for i in rest], np.int64)])
+            unknown = np.full(len(rest), np.nan)
+            told = {name: np.concatenate([told[name], unknown]) for name in told}
+            change, same = np.concatenate([change, unknown]), np.concatenate([same, np.zeros(len(rest), bool)])
         if weights is not None:
             seen = weights.look(view)
             self._since = {w.local: w.since for w in seen}
@@ -158,9 +167,10 @@ class _Rows:
             told = {name: np.concatenate([told[name], more[name]]) for name in more}
             change = np.concatenate([change, np.array([w.change for w in seen], np.float64)])
             same = np.concatenate([same, np.array([w.same for w in seen], bool)])
-            order = np.lexsort((-self._inputs, self.at))  # a weight before the instruction that reads it
-            self.at, self._inputs, codes, change, same = (c[order] for c in (self.at, self._inputs, codes, change, same))
-            told = {name: told[name][order] for name in more}
+        order = np.lexsort((-self._inputs, self.at))  # a weight before the instruction that reads it
+        self.at, self._inputs, codes, change, same = (c[order] for c in (self.at, self._inputs, codes, change, same))
+        told = {name: told[name][order] for name in _core.MEASURED[1:]}
+        self.measured = ~np.isnan(told["count"])
         weight = self._inputs >= 0
         instructions = [view.instructions[i] for i in self.at]
         places = {i.place: place(i.place) for i in instructions}
@@ -198,7 +208,7 @@ class _Rows:
         """Whether a result's operands are finite: earlier results by their statistics, through views, and inputs by a look at them."""
         view, first = self.view, len(self.view.inputs)
         bad = {first + int(i) for i, w, n in zip(self.at, self._inputs, told["nan"] + told["pos_inf"] + told["neg_inf"], strict=True)
-               if n and w < 0}
+               if n > 0 and w < 0}
         if not bad:
             return np.ones(len(self.at), bool)
         bad |= {local for local in range(first) if _not_finite(view.value(local))}

@@ -32,8 +32,8 @@ def through_bool(x):
     with Capture("forward") as c:
         v = c.input(x)
         h = c.add("MUL", (v, -1), LINE_H, imms=(1.0,), called="h")
-        flag = c.graph.op(op("CAST"), (h,), dtype=next(code for name, code, _ in _core.DTYPES if name == "bool"))
         place = _core.place(model.path, LINE_S, 0, 5, 0, "forward", False)
+        flag = c.graph.op(op("CAST"), (h,), dtype=next(code for name, code, _ in _core.DTYPES if name == "bool"), place=place, name="flag")
         s = c.graph.op(op("CAST"), (flag,), dtype=F32, place=place, name="s")
         y = c.add("ADD", (s, v), LINE_Y, called="y")
         c.graph.flush(keep=[y])
@@ -54,7 +54,7 @@ def test_a_device_that_computes_otherwise_is_found_at_the_first_op_with_both_val
     stop = stopped(adapter, Running(through_bool, x))
     assert (stop["reason"], stop["FRAME"]["opcode"], stop["FRAME"]["line"]) == ("diverged", "CAST", LINE_S)
     assert stop["text"] == (
-        f"diverged: CAST made s, f32[1,3]: error 1; the largest difference is at [0, 1]: 1.0 here, 0.0 on {FAITHFUL}; "
+        f"diverged: CAST made flag, bool[1,3]: error Inf; the largest difference is at [0, 1]: True here, False on {FAITHFUL}; "
         f"the condition is error > 1e-3 against {FAITHFUL}"
     )
     adapter.request("filters", conditions={"diverged": "against npu-sim:910b"})
@@ -70,7 +70,7 @@ def test_the_chip_in_use_is_compared_with_the_cpu(adapter):
     adapter.request("device", device=FAITHFUL)
     adapter.request("filters", conditions={"diverged": "against cpu"})
     stop = stopped(adapter, Running(through_bool, x))
-    assert "[0, 1]: 0.0 here, 1.0 on cpu" in stop["text"]
+    assert "[0, 1]: False here, True on cpu" in stop["text"]
     adapter.request("filters", conditions={})
     adapter.request("device", device="cpu")
 
@@ -198,6 +198,13 @@ def test_results_of_any_layout_are_compared(here):
     there[(0,) * here.ndim] += 1
     found = difference(here, there, 0, "there")
     assert (found.at, found.there - found.here) == ((0,) * here.ndim, 1)
+
+
+@pytest.mark.parametrize(("here", "there", "at"), [
+    ([0, 7, 9], [0, 7, 9], None), ([1 << 62, 5], [(1 << 62) + 1, 5], (0,)), ([1, 5], [1, 50], (1,)), ([True, False], [True, True], (1,))])
+def test_of_integers_and_bools_any_difference_counts(here, there, at):
+    found = difference(np.array(here), np.array(there), 0, "there")
+    assert (found.at, found.error) == (at, np.inf if at else 0)
 
 
 def test_launches_that_cannot_be_compared_are_told_of_once_and_the_filter_stays(adapter, monkeypatch):
