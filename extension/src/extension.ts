@@ -13,10 +13,12 @@ import { MsbcViewer } from './msbc/viewer';
 import type { Notice } from './protocol';
 import { registerAsm } from './programs/asm';
 import { registerProgramCommands } from './programs/commands';
+import { stepTile } from './programs/step';
 import { ProgramLenses, Programs } from './programs/listing';
 import { ProgramTree, VIEW as PROGRAMS, type Node as ProgramNode } from './programs/tree';
 import { HotReload } from './reload/reload';
 import { StatusBar } from './reload/status';
+import { reportIssue } from './report/issue';
 import { Sessions } from './sessions';
 import { exportSomething } from './views/export';
 import { MemoryView } from './views/memory';
@@ -54,7 +56,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const command = (id: string, run: () => unknown): vscode.Disposable => vscode.commands.registerCommand(id, run);
 
   context.subscriptions.push(
-    log,
+    log.channel,
     sessions,
     status,
     model,
@@ -84,6 +86,8 @@ export function activate(context: vscode.ExtensionContext): Api {
     command('dvm.export', () => guarded(l10n.t('export'), () => exportSomething(sessions))),
     command('dvm.pickProcess', () => pickProcess()),
     command('dvm.showLog', () => log.show()),
+    command('dvm.reportIssue', () => guarded(l10n.t('prepare a report'), () => reportIssue(context, sessions))),
+    command('dvm.stepTile', () => guarded(l10n.t('step by tile instruction'), () => stepTile(sessions))),
     command('dvm.checkPython', () => guarded(l10n.t('check the interpreter'), checkPython)),
   );
   return { sessions, watches: model, watchTree: tree, language, programTree };

@@ -2,7 +2,26 @@
 import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 
-export const log = vscode.window.createOutputChannel('DVM Live', { log: true });
+const MOST_LINES = 200;
+const channel = vscode.window.createOutputChannel('DVM Live', { log: true });
+const lines: string[] = [];
+
+function write(level: 'debug' | 'info' | 'warn' | 'error', text: string): void {
+  lines.push(`${new Date().toISOString()} [${level}] ${text}`);
+  if (lines.length > MOST_LINES) lines.splice(0, lines.length - MOST_LINES);
+  channel[level](text);
+}
+
+export const log = {
+  channel,
+  debug: (text: string): void => write('debug', text),
+  info: (text: string): void => write('info', text),
+  warn: (text: string): void => write('warn', text),
+  error: (text: string): void => write('error', text),
+  show: (): void => channel.show(),
+  /** The last lines that were written, oldest first. */
+  tail: (): readonly string[] => lines,
+};
 
 /** The text of whatever was thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -201,7 +201,7 @@ try {
     await wb.gotoLine(edited, 'return '.length + 5);
     await wb.page.keyboard.type('0.5 * ');
     await wb.page.keyboard.press('Control+S');
-    await statusItem(/applied at step [\d,]+ · \d+ of \d+ instructions? · /);
+    await statusItem(/applied at step [\d,]+ · \w+: now return 0\.5 \* PEAK[^·]* · \d+ of \d+ instructions? · /);
     assert.match(fs.readFileSync(path.join(folder, TRAIN), 'utf8'), /return 0\.5 \* PEAK \* \(0\.1/);
     await until('the mark of the line in force', async () => wb.page.locator('.monaco-editor .cdr[class*="ced-"]').count());
   });

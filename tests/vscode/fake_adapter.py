@@ -227,9 +227,11 @@ class Adapter:
     def on_continue(self, _):
         return {"allThreadsContinued": True}, self.go.set
 
-    def step_line(self, _):
+    def step_line(self, arguments):
+        lines = 2 if arguments.get("granularity") == "tile" else 1  # so that it can be told which it was
+
         def stop():
-            self.line = min(self.line + 1, len(self.lines))
+            self.line = min(self.line + lines, len(self.lines))
             self.event("stopped", reason="step", threadId=1, allThreadsStopped=True)
 
         return {}, stop

@@ -71,7 +71,7 @@ export class Language implements vscode.Disposable {
         transport: TransportKind.stdio,
         options: { env: adapterEnvironment(this.extensionPath) },
       },
-      { documentSelector: [{ language: 'python', scheme: 'file' }], outputChannel: log },
+      { documentSelector: [{ language: 'python', scheme: 'file' }], outputChannel: log.channel },
     );
     this.client = client;
     try {

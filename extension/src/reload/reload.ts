@@ -42,7 +42,11 @@ export class HotReload implements vscode.Disposable, vscode.TextDocumentContentP
         if (sessions.all().length === 1) this.forget();
         for (const document of vscode.workspace.textDocuments) void this.keepIfPython(document);
       }),
-      vscode.workspace.onDidOpenTextDocument((d) => this.keepIfPython(d)),
+      vscode.workspace.onDidOpenTextDocument((d) => {
+        // The editor drops what is told of a page while it opens: a reload that came then is told again.
+        if (d.uri.scheme === SCHEME && d.getText() !== this.provideTextDocumentContent()) this.pageChanged.fire(d.uri);
+        return this.keepIfPython(d);
+      }),
       sessions.onEnded(() => {
         if (!sessions.all().length) this.clear();
       }),

@@ -22,6 +22,24 @@ async function child(tree: ProgramTree, parent: Node | undefined, id: string): P
 }
 
 export const programs: Tests = {
+  'a step by tile instruction is the session’s, of the thread that is looked at, and says where there is none': async () => {
+    await vscode.commands.executeCommand('dvm.stepTile'); // no session: told, not thrown
+    const session = await stoppedAt(10);
+    await vscode.commands.executeCommand('dvm.stepTile');
+    const { stackFrames } = (await session.customRequest('stackTrace', { threadId: 1 })) as { stackFrames: { line: number }[] };
+    assert.equal(stackFrames[0]?.line, 12);
+  },
+
+  'a report of a fault is a text with versions, the doctor’s words and the log': async () => {
+    await vscode.commands.executeCommand('dvm.reportIssue');
+    const document = vscode.window.activeTextEditor?.document;
+    assert.deepEqual([document?.isUntitled, document?.languageId], [true, 'markdown']);
+    assert.match(
+      document?.getText() ?? '',
+      /Nothing was sent[^]*VS Code: \d[^]*## dvm doctor[^]*Python[^]*## The end of the log/,
+    );
+  },
+
   'functions, programs, areas and instructions, each opened when it is asked for': async () => {
     const tree = await shown();
     const step = await child(tree, undefined, 'f/train_step');

@@ -190,7 +190,7 @@ export const watch: Tests = {
   'a watch for the clipboard has all digits': async () => {
     const { watches, watchTree } = await api();
     await watches.add({ expression: 'h' });
-    await stoppedAt(10);
+    await started(); // and not to a stop: that may come before the watch is set
     await until('samples', () => watches.seriesOf(watches.all()[0]?.key ?? '')?.last);
     await vscode.commands.executeCommand('dvm.watch.copy', watchTree.getChildren()[0]);
     const text = await vscode.env.clipboard.readText();

@@ -58,6 +58,13 @@ await tour('first', work, async ({ wb, station }) => {
     await until('its statistics', async () => /max/.test(await page.locator('body').innerText()));
   });
 
+  await station('a report of a fault', async () => {
+    await wb.typed('DVM: Prepare a Report of a Fault');
+    const text = wb.page.locator('.editor-instance .monaco-editor .view-lines', { hasText: 'Nothing was sent' });
+    await text.waitFor();
+    await until('what the doctor says', async () => /everything needed is there|not in order/.test(await text.innerText()));
+  });
+
   await station('how long the extension took to start', async () => {
     await wb.typed('Developer: Show Running Extensions');
     const row = wb.page.locator('.runtime-extensions-editor .monaco-list-row', { hasText: 'DVM Live' });

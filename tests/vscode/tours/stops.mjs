@@ -71,7 +71,10 @@ await tour('stops', work, async ({ wb, station }) => {
     await wb.page.keyboard.press('Control+S');
     await statusItem(wb, /refused: line \d+/);
     assert.equal(await lens(/in force since/).count(), 1);
-    await wb.page.keyboard.press('Control+Z');
+  });
+
+  await station('put right', async () => {
+    for (const _ of ', more') await wb.page.keyboard.press('Backspace');
     await wb.page.keyboard.press('Control+S');
     await statusItem(wb, /no change/);
   });
