@@ -49,14 +49,16 @@ def test_the_response_to_a_run_request_comes_before_the_stop_it_leads_to(session
     assert kinds == [("event", "stopped")] + [("response", "next"), ("event", "stopped")] * 5
 
 
-def test_requests_take_about_a_millisecond_not_forty(session):
+def test_no_request_waits_for_an_acknowledgement_of_the_one_before(session):
     session.start(PLAIN, stopOnEntry=True)
     session.stopped()
-    start = time.monotonic()
-    for _ in range(20):
+    took = []
+    for _ in range(50):
+        start = time.monotonic()
         session.request("threads")
-    # 44 ms each without TCP_NODELAY on pydevd's socket
-    assert (time.monotonic() - start) / 20 < 0.02
+        took.append(time.monotonic() - start)
+    # Each takes the kernel's 40 ms without TCP_NODELAY on pydevd's socket, and then the fastest does, however busy the machine is.
+    assert min(took) < 0.04
 
 
 def test_conditions_hit_counts_and_log_points(session):

@@ -2,7 +2,6 @@
 
 import random
 import struct
-import time
 import tracemalloc
 
 import pytest
@@ -178,16 +177,15 @@ def test_sections_must_explain_every_byte():
             msbc.verify(changed)
 
 
-def test_a_huge_count_costs_neither_time_nor_memory():
+def test_a_huge_count_costs_no_memory():
     plain = msbc.dump(chain(1), sections=False)
     symbols = struct.pack(">I", 0) + struct.pack(">I", 0xFFFF_FFFF)
     table = struct.pack(">IQQ", 3, len(plain), len(symbols))
     data = plain + symbols + table + struct.pack(">QI4s", len(plain) + len(symbols), 1, b"CBSM")
     tracemalloc.start()
-    start = time.perf_counter()
     with pytest.raises(MsbcError, match="count of 4294967295"):
         msbc.verify(data)
-    assert time.perf_counter() - start < 0.1 and tracemalloc.get_traced_memory()[1] < 1 << 20
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
 
 
