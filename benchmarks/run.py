@@ -54,6 +54,7 @@ GROUPS = {
     "products": Group(20, lambda quick, _: _module("products").sweeps(quick)),
     "attention": Group(20, lambda quick, _: _module("attention").sweeps(quick)),
     "networks": Group(10, lambda quick, _: _module("networks").sweeps(quick)),
+    "models": Group(25, lambda quick, _: _module("models").rows(quick)),
     "blocks": Group(5, lambda quick, _: _module("blocks").sweeps(quick)),
     "memory": Group(0.5, lambda quick, _: _module("memory").measured(quick)),
     "decoder": Group(5, lambda quick, _: _module("decoder").rows(1 if quick else 3)),

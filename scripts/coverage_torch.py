@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from coverage_calls import Verdict, differs, judge
+from torch._dynamo.utils import counters
 
 from dvm_core.frontends import observed
 
@@ -98,11 +99,14 @@ def verdict(name: str) -> Verdict | None:
 
     def captured() -> list[np.ndarray]:
         torch._dynamo.reset()
+        counters.clear()
         results, ours[:] = _call(op, torch.compile(lambda *args, **kwargs: op.op(*args, **kwargs), backend="dvm"), bool(gradients))
         return results
 
     lacking = observed.of("torch backward").fallbacks.total()
     found.forward, found.note = judge(captured, plain, TOLERANCE, "torch forward", views=True)
+    if found.forward == "ours" and (counters["graph_break"] or not counters["stats"]["unique_graphs"]):
+        found.forward = "fell back"  # not in a graph at all
     if gradients:
         off = differs(ours, gradients, TOLERANCE) if found.forward != "refused" else ""
         fell = observed.of("torch backward").fallbacks.total() > lacking

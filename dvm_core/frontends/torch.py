@@ -87,6 +87,7 @@ class Executable:
     def __init__(self, module: torch.fx.GraphModule, places: list[int], backward: bool, inference: bool = False) -> None:
         self.name = "torch backward" if backward else "torch forward"
         self.backward = backward
+        observed.of(self.name)  # it is told of, also if nothing falls back
         self.shared = _shared_views(module) if inference else frozenset()
         self.plans = _core.TensorPlans(_PLANS)
         self.inputs: list[torch.fx.Node] = []

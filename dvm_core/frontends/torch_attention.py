@@ -32,8 +32,12 @@ def attention(e: Emitter, q: Value, k: Value, v: Value, dropout: float = 0.0, ca
     _checked(e, q, k, v, dropout, attn_mask)
     scores = _scores(e, q, k, causal, attn_mask, 1 / math.sqrt(e.shape(q)[-1]) if scale is None else float(scale))
     top = e.max(scores, (3,), True)
+    if attn_mask is not None:  # a row that sees nothing is zeros in PyTorch, and its second result, too
+        top = e.select(e.equal(top, -math.inf), e.full(0.0, e.shape(top), e.dtype(top)), top)
     power = e.exp(e.sub(scores, top))
     total = e.sum(power, (3,), True)
+    if attn_mask is not None:
+        total = e.select(e.equal(total, 0.0), e.full(1.0, e.shape(total), e.dtype(total)), total)
     return Parts((e.matmul(e.div(power, total), v), e.reshape(e.add(top, e.log(total)), e.shape(scores)[:3])))
 
 

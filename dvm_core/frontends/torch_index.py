@@ -10,7 +10,6 @@ import numpy as np
 from .emit import BOOL, CODE, F32, F64, I32, I64, Emitter
 from .torch_ops import Parts, Value, floats, lowers, need
 
-NOWHERE = -(2.0**31)  # an index that is out of range in every table
 _DTYPES = frozenset((F32, F64, I32, I64))
 
 
@@ -23,9 +22,9 @@ def moved(e: Emitter, *values: Any) -> None:
     need(all(isinstance(v, Value) for v in values) and len({e.dtype(v) for v in values}) == 1 and e.dtype(values[0]) in _DTYPES)
 
 
-def from_the_front(e: Emitter, index: int) -> int:
-    """The index with negative numbers out of range, which instructions would count from the end."""
-    return e.select(e.less(index, 0.0), e.full(NOWHERE, e.shape(index), e.dtype(index)), index)
+def from_the_front(e: Emitter, index: int, extent: int) -> int:
+    """The index with negative numbers out of range, which instructions would count from the end: -1 is the one before that reaches."""
+    return e.select(e.less(index, 0.0), e.sub(index, float(extent)), index)
 
 
 def part(e: Emitter, a: int, axis: int, start: int, count: int, step: int = 1) -> int:
@@ -66,7 +65,7 @@ def _flat(e: Emitter, indices: list[int], extents: Sequence[int]) -> int:
         fits = inside if fits < 0 else e.logical_and(fits, inside)
         flat = front if flat < 0 else e.add(e.mul(flat, float(extent)), front)
     flat, fits = (v if e.shape(v) == whole else e.broadcast(v, whole) for v in (flat, fits))
-    return e.select(fits, flat, e.full(NOWHERE, whole, I64))
+    return e.select(fits, flat, e.full(float(math.prod(extents)), whole, I64))  # one after the last
 
 
 @lowers("index.Tensor")
@@ -101,7 +100,7 @@ def index_select(e: Emitter, a: Value, axis: int, where: Value) -> int:
     integers(e, where)
     need(bool(e.shape(a)))
     row = where if e.shape(where) else e.reshape(where, (1,))
-    return e.gather(a, from_the_front(e, row), axis % len(e.shape(a)))
+    return e.gather(a, from_the_front(e, row, e.shape(a)[axis]), axis % len(e.shape(a)))
 
 
 @lowers("index_add.default")
@@ -112,7 +111,7 @@ def index_add(e: Emitter, a: Value, axis: int, where: Value, new: Value, alpha: 
     shape = e.shape(a)
     need(len(e.shape(where)) == 1 and len(e.shape(new)) == len(shape) > 0)
     added = new if alpha == 1 else e.mul(new, float(alpha))
-    return e.add(a, e.scatter_add(added, from_the_front(e, where), axis % len(shape), shape))
+    return e.add(a, e.scatter_add(added, from_the_front(e, where, shape[axis]), axis % len(shape), shape))
 
 
 @lowers("index_copy.default")
@@ -121,7 +120,7 @@ def index_copy(e: Emitter, a: Value, axis: int, where: Value, new: Value) -> int
     moved(e, a, new)
     integers(e, where)
     need(len(e.shape(where)) == 1 and len(e.shape(new)) == len(e.shape(a)) > 0)
-    return e.scatter(a, from_the_front(e, where), new, axis % len(e.shape(a)))
+    return e.scatter(a, from_the_front(e, where, e.shape(a)[axis]), new, axis % len(e.shape(a)))
 
 
 def _elements(e: Emitter, a: Value, axis: int, where: Value, new: Any = None) -> tuple[int, int, int]:
@@ -135,7 +134,7 @@ def _elements(e: Emitter, a: Value, axis: int, where: Value, new: Any = None) ->
     elif new is not None and e.shape(new) != size:
         need(all(has >= extent for has, extent in zip(e.shape(new), size, strict=True)))
         new = e.slice(new, (0, 1) * rank, size)
-    return axis % rank, from_the_front(e, where), new
+    return axis % rank, from_the_front(e, where, e.shape(a)[axis]), new
 
 
 def _same_but(e: Emitter, a: int, where: int, axis: int) -> None:

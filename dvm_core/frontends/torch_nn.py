@@ -92,7 +92,7 @@ def embedding(e: Emitter, weight: Value, index: Value, padding: int = -1, scaled
     """The rows of weight that index names; an index below zero is out of range."""
     floats(e, weight)
     integers(e, index)
-    return e.gather(weight, from_the_front(e, index), 0)
+    return e.gather(weight, from_the_front(e, index, e.shape(weight)[0]), 0)
 
 
 @lowers("embedding_dense_backward.default")
@@ -114,7 +114,7 @@ def nll_loss(e: Emitter, a: Value, target: Value, weight: Value | None, reductio
     rows = e.shape(target)[0]
     counts = e.not_equal(target, float(ignored))
     nothing = e.full(0.0, (rows,), e.dtype(a))
-    classes = e.select(counts, from_the_front(e, target), e.full(0.0, (rows,), e.dtype(target)))
+    classes = e.select(counts, from_the_front(e, target, e.shape(a)[1]), e.full(0.0, (rows,), e.dtype(target)))
     column = e.reshape(classes, (rows, 1))
     losses = e.select(counts, e.neg(e.reshape(e.gather_elements(a, column, 1), (rows,))), nothing)
     count = e.sum(e.cast(counts, e.dtype(a)), (0,))

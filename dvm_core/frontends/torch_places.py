@@ -1,12 +1,14 @@
 """Where the nodes of Dynamo's graphs come from: the user's line with its columns, and the module it ran in."""
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import re
 from typing import Any
 
 import torch
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
 from .. import _core
 
@@ -14,6 +16,24 @@ _HOME = os.path.dirname(torch.__file__) + os.sep
 _FRAME = re.compile(r'^  File "([^"\n]+)", line (\d+), in (\S+)(?:\n    (?! )(.*)(?:\n    ([ ~^]+)$)?)?', re.M)
 _STEP = re.compile(r"\._modules\['([^']*)'\]|\[['\"]?([^'\"\]]*)['\"]?\]")
 _ROOT = re.compile(r"^[LG]\['[^']*'\]")
+
+
+def with_ends() -> None:
+    """From now on Dynamo's traces mark where an expression ends: without its last line they mark all up to the end of the first."""
+    base: Any = InstructionTranslatorBase
+    plain = base.frame_summary
+
+    @functools.wraps(plain)
+    def summary(self: Any) -> Any:
+        made, positions = plain(self), self.current_instruction.positions
+        if positions is not None:
+            made.end_lineno = positions.end_lineno
+        return made
+
+    base.frame_summary = summary
+
+
+with_ends()
 
 
 def place_of(node: Any) -> int:

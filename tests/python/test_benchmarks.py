@@ -24,7 +24,7 @@ def test_a_row_that_is_not_there_is_refused_with_those_that_are(name):
     assert code == 2 and not out and "no row has 'nosuch'; there are: " in err
 
 
-@pytest.mark.parametrize("name", ["calls", "compiling", "selector", "decoder", "memory", "networks", "reload", "debugger", "run"])
+@pytest.mark.parametrize("name", ["calls", "compiling", "selector", "decoder", "memory", "models", "networks", "reload", "debugger", "run"])
 def test_help_measures_nothing(name):
     code, out, _ = run(f"{name}.py", "--help")
     assert code == 0 and "--quick" in out

@@ -10,7 +10,7 @@ if not torch.__version__.startswith("2.13."):
     pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
 
 import dvm_core as dvm  # noqa: E402
-from dvm_core import _core  # noqa: E402
+from dvm_core import _core, advice  # noqa: E402
 from dvm_core.frontends import capture, reloadable, torch_reload  # noqa: E402
 from dvm_core.hotreload import report  # noqa: E402
 
@@ -244,3 +244,16 @@ def test_a_swap_made_while_a_call_runs_is_tried_by_the_next_one_and_a_loop_that_
     compiled(x)
     assert told == [_core.step()]
     assert not reloadable.calling()
+
+
+def test_a_place_is_its_expression_and_nothing_after_it_and_graphs_are_advised_on(tmp_path):
+    torch._dynamo.reset()
+    path = tmp_path / "nested.py"
+    path.write_text("import torch\n\n\ndef work(x):\n    return (torch.exp(torch.tanh(torch.sin(x)))\n            + 1)\n")
+    names = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    torch.compile(names["work"], backend="dvm")(torch.ones(3))
+    found = {(i.name, *_core.place_info(i.place)[1:5]) for p in _core.programs() for i in p.instructions
+             if i.place and _core.place_info(i.place)[0] == str(path)}
+    assert {"torch forward"} <= set(advice.of(dvm.stats()))
+    assert {("SIN", 5, 5, 34, 46), ("TANH", 5, 5, 23, 47), ("EXP", 5, 5, 13, 48)} <= found

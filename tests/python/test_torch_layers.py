@@ -113,7 +113,7 @@ ATTENTION = {
     "plain": lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
     "causal": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
     "scaled": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.3),
-    "mask of truths": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, torch.ones(q.shape[-2], k.shape[-2]).tril(1).bool()),
+    "mask of truths": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, torch.ones(q.shape[-2], k.shape[-2]).tril(-1).bool()),
     "mask of numbers": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, torch.arange(6.0).to(q.dtype).expand(5, 6) * 0.1),
 }
 
