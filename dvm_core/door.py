@@ -105,8 +105,14 @@ def _in_child() -> None:
     for copied in (old.door, old.visitor):
         if copied is not None:
             copied.close()
-    if "pydevd" not in sys.modules:  # else the debugger follows into the child by itself
+    if not _debugged():  # else the debugger follows into the child by itself
         _keeper = _Keeper()
+
+
+def _debugged() -> bool:
+    """Whether a debugger is here. One that has gone leaves its modules behind."""
+    stop = sys.modules.get("dvm_core.agent.python_stop")
+    return "pydevd" in sys.modules and (stop is None or stop.attached())
 
 
 def _close() -> None:

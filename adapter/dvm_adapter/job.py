@@ -190,6 +190,7 @@ class Job:
         await self._prepare(edit, path, text, undo)
         active = [rank for rank in edit.ranks if rank in edit.reports and (edit.reports[rank].get("ready") or {}).get("meaningful")]
         waiting = [rank for rank in edit.ranks if rank in edit.reports and "ready" in edit.reports[rank]]
+        step = 0
         if active and not edit.against:
             at = [edit.reports[rank]["ready"] for rank in active]
             step = max(ready["step"] for ready in at) + further * (1 + math.ceil(AHEAD * max(ready["rate"] for ready in at)))
@@ -206,7 +207,9 @@ class Job:
         if edit.against or not keep:
             edit.reports = dict.fromkeys(edit.ranks, _refused(path, [edit.reason or reason]))
         else:
-            edit.reports.update(edit.settled)
+            for rank in waiting:  # one that has not said what came of it is still in that step
+                report = {key: value for key, value in edit.reports[rank].items() if key != "ready"}
+                edit.reports[rank] = edit.settled.get(rank) or {**report, "step": step, "pending": True}
         return True
 
     async def _prepare(self, edit: Edit, path: str, text: str | None, undo: bool) -> None:

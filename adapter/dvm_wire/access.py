@@ -5,7 +5,7 @@ import hmac
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 from .frames import WireError
 
@@ -31,6 +31,15 @@ def token_matches(expected: str, given: object) -> bool:
 def launched(environment: Mapping[str, str] = os.environ) -> bool:
     """True in a process that the debugger started: it must not outlive the debugger."""
     return environment.get(ENV_LAUNCHED) == "1"
+
+
+def forget(environment: MutableMapping[str, str], before: Mapping[str, str | None]) -> None:
+    """Takes out what leads to the adapter, and puts back what other variables were before, None for those that were not."""
+    for name, value in {ENV_ADDRESS: None, ENV_TOKEN: None, **before}.items():
+        if value is None:
+            environment.pop(name, None)
+        else:
+            environment[name] = value
 
 
 def connect(environment: Mapping[str, str] = os.environ, timeout: float = 5.0) -> socket.socket | None:

@@ -10,6 +10,7 @@ _lock = threading.Lock()
 _making = threading.Lock()  # held while the book is made
 _session: Any = None
 _book: Any = None
+_done: Any = None
 _registered = False
 
 
@@ -36,6 +37,7 @@ def start(device: str | None = None, before: dict[str, str | None] | None = None
             found = connection.Connection.open(devices.device())
         except Exception as error:
             print(f"dvm: no debugger: {error}", file=sys.stderr)
+            _forget_address(before or {})
             return False
         if found is None:
             return False
@@ -48,6 +50,14 @@ def start(device: str | None = None, before: dict[str, str | None] | None = None
             _registered = True
             os.register_at_fork(after_in_child=_after_fork)
         return True
+
+
+def _forget_address(before: dict[str, str | None]) -> None:
+    """A debugger that this program was not started by, and that cannot be reached, is not looked for by its children either."""
+    import dvm_wire
+
+    if not dvm_wire.launched():
+        dvm_wire.forget(os.environ, before)
 
 
 def _choose(device: str) -> str:
@@ -78,6 +88,17 @@ def _the_book() -> Any:
         if _book is None:
             _book = SourceBook(LIBRARIES)
         return _book
+
+
+def done() -> Any:
+    """What reloads have brought in (hotreload.Done), through the door and in all sessions."""
+    global _done
+    from ..hotreload import Done
+
+    with _making:
+        if _done is None:
+            _done = Done()
+        return _done
 
 
 def connected() -> bool:

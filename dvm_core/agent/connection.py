@@ -123,11 +123,7 @@ class Connection:
     def _forget_address(self) -> None:
         """What led here leads nowhere any more, also for children to come."""
         if os.environ.get(dvm_wire.ENV_TOKEN) == self._token:
-            for name, value in {dvm_wire.ENV_ADDRESS: None, dvm_wire.ENV_TOKEN: None, **self.before}.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            dvm_wire.forget(os.environ, self.before)
 
     def _serve(self, selector: selectors.BaseSelector) -> bool:
         rest = self._rested - time.monotonic()

@@ -141,7 +141,7 @@ def _own_reloader() -> Reloader:
     global _reloader
     if _reloader is None:
         host = Host(reloadable, _core.programs, step=reloadable.step, capturing=reloadable.calling, settle=dvm_wire.settle)
-        _reloader = Reloader(agent.remember_sources(), host, thread=lambda run: hidden_thread(run, "dvm-reload"))
+        _reloader = Reloader(agent.remember_sources(), host, thread=lambda run: hidden_thread(run, "dvm-reload"), done=agent.done())
     return _reloader
 
 

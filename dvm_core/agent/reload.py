@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import dvm_wire
 from dvm_wire.saves import read
 
-from .. import _core, hotreload
+from .. import _core, agent, hotreload
 from ..frontends import reloadable
 from . import python_stop
 from .commands import Answer, Arguments, CommandError, Reply, command, need
@@ -30,7 +30,7 @@ def make_reloader(session: Session, book: hotreload.SourceBook) -> hotreload.Rel
     def news(report: hotreload.Report) -> None:
         session.connection.event("reload", **report.message())
 
-    return hotreload.Reloader(book, host, news, lambda run: hidden_thread(run, "dvm-reload"))
+    return hotreload.Reloader(book, host, news, lambda run: hidden_thread(run, "dvm-reload"), agent.done())
 
 
 @command("reload", later=True)

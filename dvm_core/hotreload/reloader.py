@@ -52,18 +52,25 @@ class Job:
             self._news(answer)
 
 
+class Done:
+    """The reloads in force that can be taken back, of all reloaders of a process: what `dvm reload` has brought in, a session undoes."""
+
+    def __init__(self) -> None:
+        self.list: list[Transaction] = []  # oldest first; edits of lines only are among them
+
+
 class Reloader:
     """`reload` and `undo` come from any thread; `news` is called with reports that come after an early answer."""
 
     def __init__(self, book: SourceBook, host: Host, news: Reply = lambda report: None,
-                 thread: Callable[[Callable[[], None]], threading.Thread] | None = None) -> None:
+                 thread: Callable[[Callable[[], None]], threading.Thread] | None = None, done: Done | None = None) -> None:
         self.book, self.host, self.news = book, host, news
         self._make_thread = thread or (lambda run: threading.Thread(target=run, name="dvm-reload", daemon=True))
         self._thread: threading.Thread | None = None
         self._jobs: list[Job] = []
         self._arrived = threading.Condition()
         self.outdated = Outdated(book)
-        self._done: list[Transaction] = []  # in force, oldest first; edits of lines only are among them
+        self._all = done or Done()
         self._sources: dict[str, Source] = {}  # as parsed last
         self._verified: set[str] = set()  # files whose known text was compared with the running code
         self.last: Report | None = None
@@ -77,6 +84,14 @@ class Reloader:
     def undo(self, reply: Reply, path: str | None = None, pact: Pact | None = None) -> None:
         """Takes back the last reload that was applied, with a path the last one of that file."""
         self._add(Job(path or "", None, True, reply, self.news, pact=pact))
+
+    @property
+    def _done(self) -> list[Transaction]:
+        return self._all.list
+
+    @_done.setter
+    def _done(self, done: list[Transaction]) -> None:
+        self._all.list = done
 
     def _add(self, job: Job) -> None:
         with self._arrived:

@@ -154,6 +154,7 @@ def test_children_start_as_ever_after_the_debugger_has_gone(adapter, run, how):
     stopped(session)
     session.close(terminate=False)
     program.goes_on_untraced()
+    program.line(where=lambda words: words == ["child", "7"])
     for _ in range(2):
         assert program.line(where=lambda words: words[0] == "child") == ["child", "7"]
 

@@ -1,4 +1,5 @@
 """The process's door: how long a visitor is waited for, and what a reload answers that takes too long."""
+import os
 import socket
 import threading
 import types
@@ -44,3 +45,16 @@ def test_what_was_reloaded_is_told_where_a_later_file_takes_too_long(monkeypatch
     told = door._reload({})
     assert told["ok"] is False and told["reports"] == [{"path": "a.py", "outcome": "applied"}]
     assert "the new code of b.py is not in force" in told["error"] and told["error"].endswith("; not tried: c.py, d.py")
+
+
+@pytest.mark.parametrize("launched", [False, True])
+def test_a_debugger_that_cannot_be_reached_is_not_looked_for_by_children(monkeypatch, capfd, launched):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    monkeypatch.setenv("DVM_AGENT", f"127.0.0.1:{port}")
+    monkeypatch.setenv("DVM_TOKEN", "0" * 32)
+    monkeypatch.setenv("DVM_DEVICE", "cpu")
+    monkeypatch.setenv("DVM_LAUNCHED", "1" if launched else "")
+    assert agent.start(before={"DVM_DEVICE": "npu-sim:910b"}) is False and "dvm: no debugger" in capfd.readouterr().err
+    here = os.environ.get("DVM_AGENT"), os.environ.get("DVM_TOKEN"), os.environ["DVM_DEVICE"]
+    assert here == ((f"127.0.0.1:{port}", "0" * 32, "cpu") if launched else (None, None, "npu-sim:910b"))

@@ -5,7 +5,7 @@ import sys
 import pytest
 from reload_kit import AFTER, Program, program  # noqa: F401 - the fixture among them
 
-from dvm_core.hotreload import reloader
+from dvm_core.hotreload import Done, Host, Reloader, reloader
 
 
 def test_undo_puts_back_and_the_same_save_brings_it_again(program):
@@ -130,3 +130,15 @@ def test_only_so_many_reloads_are_kept_for_undo(program, monkeypatch):
     for factor in range(3, 10):
         assert p.call_until(p.save(f"def scale(x):\n    return x * {factor}\n")).outcome == "applied"
     assert [p.call_until(p.undo()).outcome for _ in range(4)] == ["applied"] * 3 + ["unchanged"] and p.module.scale(1) == 6
+
+
+def test_what_another_reloader_of_the_process_has_brought_in_is_taken_back(program):
+    """As a session does with what `dvm reload` brought in before it came, and the next with what came in it."""
+    p = program()
+    done, host = Done(), Host(p.calls, step=lambda: p.calls.step)
+    p.reloader = Reloader(p.book, host, done=done)
+    p.call_until(p.save(AFTER))
+    p.reloader = Reloader(p.book, host, done=done)
+    assert p.call_until(p.undo()).outcome == "applied" and p.module.scale(1) == 2
+    p.reloader = Reloader(p.book, host, done=done)
+    assert p.undo().wait().outcome == "unchanged"

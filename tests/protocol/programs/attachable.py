@@ -26,11 +26,11 @@ def counts(stop):
 
 
 def child(how):
-    """Its exit code: whether a process can be started as ever."""
+    """Its exit code: whether a process can be started as ever, and has a door."""
     if how == "fork":
         pid = os.fork()
         if not pid:
-            os._exit(7)
+            os._exit(7 if sys.modules["dvm_core.door"]._keeper is not None else 8)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return subprocess.run([sys.executable, "-c", "raise SystemExit(7)"], stdin=subprocess.DEVNULL).returncode
 
