@@ -16,7 +16,7 @@ from dvm_wire.doors import NoDoor, Shut, environment_of, knock, start_time
 from .channel import Message
 from .config import environment_for
 from .errors import RequestError
-from .processes import command_line
+from .processes import command_line, tracer_of
 
 if TYPE_CHECKING:
     from .session import Session
@@ -131,9 +131,8 @@ def check_injection(pid: int, no_door: str) -> None:
         raise refused(f"needs Python {_OLDEST[0]}.{_OLDEST[1]}, and it runs {version[0]}.{version[1]}", _LISTEN)
     if platform.machine() not in ("x86_64", "AMD64", "i386", "i686"):
         raise refused(f"does not work on {platform.machine()}, for which debugpy has no library", _LISTEN)
-    tracer = re.search(r"^TracerPid:\s*([1-9]\d*)", _read(f"/proc/{pid}/status"), re.MULTILINE)
-    if tracer:
-        raise refused(f"is not possible while process {tracer[1]} traces it", f"end process {tracer[1]} first")
+    if tracer := tracer_of(pid):
+        raise refused(f"is not possible while process {tracer} traces it", f"end process {tracer} first")
     if shutil.which("gdb") is None:
         raise refused("needs gdb, which is not installed", f"install it (apt install gdb, dnf install gdb), or {_LISTEN}")
     scope = _read(str(_PTRACE)).strip()

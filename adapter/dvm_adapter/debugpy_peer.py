@@ -16,8 +16,10 @@ from typing import Any
 from .channel import Channel, Message, ProtocolError
 from .errors import RequestError
 from .log import Log
+from .processes import tracer_of
 
 GRACE = 3.0  # seconds debugpy's adapter may take to end after its input has ended
+INJECTION = 20.0  # seconds a debugger that injects debugpy may go on after that: killed in the middle it takes the program with it
 _PR_SET_PDEATHSIG = 1
 # Loaded before any fork: between fork and exec nothing may import or allocate much.
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -43,6 +45,7 @@ class DebugpyPeer:
         self.channel = channel
         self.process = process
         self._log = log
+        self.target = 0  # process it injects itself into
         self.ended = asyncio.Event()
         self._stderr: collections.deque[str] = collections.deque(maxlen=30)
         self._events: asyncio.Queue[Message | None] = asyncio.Queue()
@@ -117,13 +120,20 @@ class DebugpyPeer:
             try:
                 await asyncio.wait_for(self.process.wait(), GRACE)
             except (TimeoutError, asyncio.TimeoutError):
-                self.kill()
+                await self.kill_untraced()
                 with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
                     await asyncio.wait_for(self.process.wait(), 1)
         me = asyncio.current_task()
         for task in self._tasks:
             if task is not me:
                 task.cancel()
+
+    async def kill_untraced(self) -> None:
+        """Kills once nobody holds the process any more that is injected into."""
+        end = asyncio.get_running_loop().time() + INJECTION
+        while self.target and tracer_of(self.target) and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.05)
+        self.kill()
 
     def kill(self) -> None:
         if self.process is not None and self.process.returncode is None:

@@ -75,10 +75,11 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
             if access:
                 await attaching.enter(session, config.process, access, answer)
             else:
+                peer.target = config.process
                 await attaching.injected(session, config.process, answer)
         except BaseException:  # also a client that does not want to wait any longer
             answer.cancel()
-            peer.kill()
+            session.spawn(peer.kill_untraced())
             raise
     if config.launched and peer.process is not None:
         died = asyncio.ensure_future(_died_at_start(session, peer.process.pid))

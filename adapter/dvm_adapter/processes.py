@@ -18,6 +18,15 @@ def command_line(pid: int) -> list[str]:
         return []
 
 
+def tracer_of(pid: int) -> int:
+    """The process that traces it, as gdb does while it injects a debugger; 0 for none, or where that is not told."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("TracerPid:")), 0)
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def asleep_since(pid: int) -> str:
     """A text that stays the same while a process sleeps and does nothing; "" while it works, waits for a disk, or is gone."""
     fields = stat_fields(pid)

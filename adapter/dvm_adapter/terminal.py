@@ -284,6 +284,9 @@ def debug(arguments: dict[str, Any]) -> int:
         except (RequestFailed, TimeoutError, Ended) as error:
             print(f"dvm: {told_by(error)}", file=sys.stderr)
             return 1
+        except KeyboardInterrupt:
+            print("dvm: interrupted before the program was there", file=sys.stderr)
+            return 130
         if not arguments.get("stopOnEntry") or not terminal.onecmd("run"):
             _loop(terminal)
         return terminal.code

@@ -1,4 +1,5 @@
 """Attaching by process id to programs that wait for no debugger, leaving them as they were, and what is refused."""
+import asyncio
 import json
 import os
 import queue
@@ -11,6 +12,8 @@ import threading
 
 import dvm_wire
 import pytest
+from dvm_adapter import debugpy_peer
+from dvm_adapter.debugpy_peer import DebugpyPeer
 from dvm_wire import doors
 from harness import PROGRAMS, RequestFailed, Terminal, environment, line_of
 
@@ -444,3 +447,20 @@ def test_the_console_evaluates_while_the_program_prints(adapter, run):
     held = "len(__import__('sys').modules['_pydevd_bundle.pydevd_io'].IORedirector._newest)"
     assert session.request("evaluate", expression=held, context="clipboard", timeout=WAIT)["result"] == "256"
     assert program.process.poll() is None
+
+
+def test_an_injection_is_not_killed_while_it_holds_the_program(monkeypatch):
+    seen, tracers = [], iter([7, 7, 0])
+
+    def tracer(pid):
+        seen.append(next(tracers))
+        return seen[-1]
+
+    async def end():
+        peer = DebugpyPeer(None, None, None)
+        peer.target, peer.kill = 4711, lambda: seen.append("killed")
+        await peer.kill_untraced()
+
+    monkeypatch.setattr(debugpy_peer, "tracer_of", tracer)
+    asyncio.run(end())
+    assert seen == [7, 7, 0, "killed"]
