@@ -87,7 +87,7 @@ def _package(name: str, wanted: str, why: str, advice: str, required: bool = Fal
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             return Finding(bad, name, f"not installed; {why}", advice)
-        if wanted and version != wanted:
+        if wanted and version.partition("+")[0] != wanted:  # 2.13.0+cpu is a build of 2.13.0
             return Finding(BROKEN, name, f"{version}; {why} with {wanted}", advice)
         return Finding(OK, name, version)
 
@@ -122,6 +122,8 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _package(watching.PACKAGE, "", "hot reload on save needs it", f"pip install {watching.PACKAGE}"),
     _package("mindspore", "2.10.0", "capturing MindSpore models is tested", "pip install mindspore==2.10.0 'numpy<2' 'scipy<1.14'"),
     _numpy_for_mindspore,
+    _package("torch", "2.13.0", "capturing PyTorch models is tested", "pip install torch==2.13.0"),
+    _package("pygls", "", "shapes and hints beside the source (dvm lsp) need it", "pip install 'pygls>=2'"),
 )
 
 _COLORS = {OK: "32", MISSING: "33", BROKEN: "31"}

@@ -31,6 +31,7 @@ _VARIABLE = re.compile(r"(grad\()?[^\W\d]\w*(\.[^\W\d]\w*)*(?(1)\))")
 DEVICES = "cpu, npu-sim:910b, npu-sim:950, npu-sim:910b:faithful, npu-sim:950:faithful, ascend:N"
 _KINDS = {int: "a whole number", str: "a string", bool: "true or false", list: "a list of names"}
 _LARGEST: dict[str, Any] = {"snapshotTimeoutMs": 60_000}
+STAND_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand_in")  # a folder that has `dvm` for scripts written for DVM
 
 
 def read_settings(given: Any) -> dict[str, Any]:
@@ -128,7 +129,8 @@ def for_debugpy(config: Config, environment: Mapping[str, str]) -> dict[str, Any
         given = arguments.get("env")
         if given is not None and not isinstance(given, Mapping):
             raise RequestError(f'"env" must be an object of names and strings, not {given!r}', show=True)
-        arguments["env"] = {**(given or {}), **environment}
+        path = (given or {}).get("PYTHONPATH", os.environ.get("PYTHONPATH"))
+        arguments["env"] = {**(given or {}), **environment, "PYTHONPATH": os.pathsep.join([*([str(path)] if path else []), STAND_IN])}
         if not arguments.get("python") and isinstance(arguments.get("pythonPath"), str):
             arguments["python"] = [arguments.pop("pythonPath")]
         for name in ("program", "cwd"):

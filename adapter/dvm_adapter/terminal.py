@@ -16,6 +16,7 @@ from .terminal_session import ANSWER, Debuggee, Ended, Mistake, told_by
 from .terminal_text import breakpoint_line, frame_line, memory_lines, program_line, source_lines, watch_line
 
 ROWS = 8  # of a tensor that is printed
+LINES = 24  # of a value of Python's
 WIDEST = 120  # characters of a variable
 WITH_VALUE = ("--device", "--python", "--hot-reload", "--pid")
 
@@ -66,9 +67,10 @@ class Terminal(Prompt):
         """filter NAME [CONDITION]: stop at exceptions or numbers: nan, inf, overflow, range, zeros, ...; without a name: all there are"""
         name, _, condition = arg.partition(" ")
         if not name:
-            for known in self.program.known_filters:
+            wide = max(map(len, self.program.known_filters))
+            for known, meaning in self.program.known_filters.items():
                 on = known in self.program.filters
-                self.say(f"{known}: on {self.program.filters[known]}".rstrip() if on else f"{known}: off")
+                self.say(f"{known:<{wide}}  {'on ' if on else 'off'}  {self.program.filters.get(known) or meaning}")
             return
         if name not in self.program.known_filters:
             raise Mistake(f"there is no filter {name!r}; there are {', '.join(self.program.known_filters)}")
@@ -127,7 +129,11 @@ class Terminal(Prompt):
             raise Mistake("print what? print EXPRESSION")
         client = self.program.client
         told = client.request("evaluate", timeout=ANSWER, expression=arg, frameId=self.program.current()["id"], context="repl")
-        self.say(str(told.get("result", "")))
+        lines = str(told.get("result", "")).splitlines() or [""]
+        for shown in lines[:LINES]:
+            self.say(shown)
+        if len(lines) > LINES:
+            self.say(f"    …  {len(lines) - LINES} more lines")
         if not told.get("memoryReference"):
             return  # no tensor, or one without values
         children = {child["name"]: child for child in client.variables(told["variablesReference"])}

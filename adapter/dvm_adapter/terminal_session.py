@@ -68,7 +68,7 @@ class Debuggee:
         """Starts the program, which waits for `go` before its first line, or attaches to one, which runs on."""
         self._launched = self.client.prepare(**self.arguments)
         known = self.client.capabilities.get("exceptionBreakpointFilters") or []
-        self.known_filters = [str(entry["filter"]) for entry in known]
+        self.known_filters = {str(entry["filter"]): str(entry.get("description") or "").partition(". ")[0] for entry in known}
         self.set_filters({str(entry["filter"]): "" for entry in known if entry.get("default")})
         if self.attached:
             self._begin()

@@ -19,6 +19,8 @@ NOT_FINITE = (("nan", "NaN"), ("pos_inf", "+Inf"), ("neg_inf", "−Inf"))
 def reason_of(stop: Message) -> str:
     """Why the program stands: the words of the stop, and which breakpoint it was."""
     words = str(stop.get("description") or f"Paused on {stop.get('reason')}")
+    if stop.get("reason") == "exception" and not words.startswith("Paused"):  # debugpy's: what the exception says, and its type
+        return f"Paused on {stop.get('text') or 'an exception'}: {' '.join(words.split())}"
     if ids := stop.get("hitBreakpointIds"):
         numbers = ", ".join(map(str, ids))
         words += f" {numbers}" if words.endswith(" breakpoint") else f" (breakpoint {numbers})"
@@ -120,7 +122,7 @@ def memory_lines(told: Message) -> list[str]:
              f"{told.get('copies')} copies, {told.get('copiesAvoided')} avoided"]
     for buffer in sorted(buffers, key=lambda one: -(one.get("bytes") or 0))[:LARGEST]:
         place = buffer.get("place") or {}
-        made = f"  {os.path.basename(place['path'])}:{place.get('line')}" if place.get("path") else ""
+        made = f"  {os.path.basename(place['path'])}:{place.get('line')}" if place.get("path") else "  made by no line of the program"
         lines.append(f"  {size(buffer.get('bytes') or 0):>10}  {buffer.get('name') or buffer.get('class') or 'unnamed'}{made}")
     return lines
 

@@ -149,10 +149,11 @@ def _hide_files(pydevd: Any) -> None:
 
     Not among pydevd's own files: a step out of a user's function that we have called would then find no frame to return to."""
     filters = _need(pydevd, "_files_filtering", "_exclude_filters")
-    ours = _need(_module("_pydevd_bundle.pydevd_filtering"), "ExcludeFilter")(_PACKAGE, True, False)
-    if ours not in filters:
+    make = _need(_module("_pydevd_bundle.pydevd_filtering"), "ExcludeFilter")
+    ours = [make(_PACKAGE, True, False), *(make(path, True, True) for path in sys.orig_argv[1:2] if os.path.basename(path) == "dvm")]
+    if not set(ours) <= set(filters):  # the second: of `dvm run`, whose own few lines are at the bottom of the stack
         api = _need(_module("_pydevd_bundle.pydevd_api"), "PyDevdAPI")()
-        _need(api, "set_exclude_filters")(pydevd, [ours, *filters])
+        _need(api, "set_exclude_filters")(pydevd, [*ours, *filters])
         _need(pydevd, "clear_dont_trace_start_end_patterns_caches")()  # what ran as user code before must be looked at again
 
 

@@ -1,4 +1,6 @@
 """What is announced is served, and what is served needs what it says."""
+import os
+
 import dvm_adapter.session  # noqa: F401 - declares all requests
 import pytest
 from dvm_adapter import addresses, arguments, conditions, config, own_arguments
@@ -158,6 +160,8 @@ def test_what_goes_to_debugpy_is_its_own_and_never_its_reload():
                                            "env": {"A": "1"}})
     sent = config.for_debugpy(launch, config.environment_for(launch, "127.0.0.1:5", "secret"))
     assert sent["autoReload"] == {"enable": False} and "dvm" not in sent and sent["python"] == ["/py"] and sent["type"] == "python"
+    path = sent["env"].pop("PYTHONPATH").split(os.pathsep)
+    assert path[:-1] == list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))) and path[-1] == config.STAND_IN
     assert sent["env"] == {"A": "1", "DVM_AGENT": "127.0.0.1:5", "DVM_TOKEN": "secret", "DVM_LAUNCHED": "1", "DVM_DEVICE": "cpu"}
     attach = config.Config.read("attach", {"connect": {"port": "77"}})
     assert attach.connect == ("127.0.0.1", 77) and "env" not in config.for_debugpy(attach, {"DVM_AGENT": "x"})

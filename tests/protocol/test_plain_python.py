@@ -7,6 +7,7 @@ import time
 
 import pytest
 import some
+from dvm_adapter.config import STAND_IN
 from harness import PROGRAMS, environment, line_of
 
 PLAIN = PROGRAMS / "plain.py"
@@ -36,6 +37,18 @@ def test_breakpoint_stack_variables_steps_and_the_end(session):
     assert session.event("exited")["body"] == {"exitCode": 0}
     session.run_out()
     assert "result 106" in session.printed()
+
+
+def test_import_dvm_gives_what_is_installed_and_else_ours(session, tmp_path):
+    (script := tmp_path / "script.py").write_text("import sys\nimport dvm\nprint(dvm.__name__, dvm.__file__, sys.modules['dvm'] is dvm)\n")
+    session.start(script)
+    session.run_out()
+    assert session.printed().startswith("dvm_core ") and session.printed().rstrip().endswith("True")
+    (real := tmp_path / "site").mkdir()
+    (real / "dvm.py").write_text("")
+    done = subprocess.run([sys.executable, str(script)], env={**environment(), "PYTHONPATH": os.pathsep.join([STAND_IN, str(real)])},
+                          capture_output=True, text=True)
+    assert done.stdout == f"dvm {real / 'dvm.py'} True\n", done.stderr
 
 
 def test_the_response_to_a_run_request_comes_before_the_stop_it_leads_to(session):
