@@ -77,6 +77,11 @@ class Texts:
         """A line without its indentation, "" if there is none."""
         return self.raw_line(path, number).strip()
 
+    def text(self, path: str) -> str:
+        """The whole file, "" if there is none."""
+        text = self._book.get(path)
+        return "".join(linecache.getlines(path)) if text is None else text
+
     def raw_line(self, path: str, number: int) -> str:
         text = self._book.get(path)
         if text is None:
@@ -86,9 +91,7 @@ class Texts:
 
     def span(self, path: str, line: int) -> tuple[int, int]:
         """First and last line of the statement that line belongs to; of a compound one only its head. (line, line) if unknown."""
-        text = self._book.get(path)
-        if text is None:
-            text = "".join(linecache.getlines(path))
+        text = self.text(path)
         known = self._spans.get(path)
         if known is None or known[0] is not text:
             known = self._spans[path] = text, _statement_spans(text)

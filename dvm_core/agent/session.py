@@ -197,6 +197,7 @@ class Session:
         if now - self._last_tick < TICK:
             return
         self._last_tick = now
+        self.watches.settle()
         self._tell_kept()
         self._tell_left_out()
         self.flush_events()

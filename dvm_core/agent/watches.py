@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from . import naming, values
+from . import naming, unmatched, values
 from .commands import Answer, Arguments, CommandError, command, need
 from .hooks import clear_hook
 from .kept import MOST_KEPT
@@ -37,6 +37,7 @@ class Watch:
     across: bool = False  # other ranks have it as well: digests are told, for the adapter to compare
     since: int = -1  # across: the step in which it was first taken, perhaps not from its beginning
     times: dict[bool, tuple[int, int]] = field(default_factory=dict)  # across: by backward the last step, and how often in it
+    told: bool = False  # why nothing can
 
 
 class Watches:
@@ -45,6 +46,7 @@ class Watches:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._watches: dict[int, Watch] = {}
+        self._gone: list[Watch] = []  # taken back, their hooks still set
 
     def add(self, watch: Watch) -> None:
         self._watches[watch.id] = watch
@@ -55,19 +57,31 @@ class Watches:
         watch = self._watches.pop(number, None)
         if watch is None:
             raise CommandError(f"there is no watch {number}")
-        for match in watch.matched:
-            clear_hook(match["program"], match["instruction"], watch.kind, watch.id)
-
+        self._gone.append(watch)
         self._session.kept.forget(number)
+
+    def settle(self) -> None:
+        """Takes out the hooks of what was taken back: many at once, since a program is compiled anew for each other set of hooks."""
+        gone, self._gone = self._gone, []
+        for watch in gone:
+            for match in watch.matched:
+                clear_hook(match["program"], match["instruction"], watch.kind, watch.id)
 
     def clear(self) -> None:
         for number in list(self._watches):
             self.remove(number)
+        self.settle()
 
     def new_program(self, program: Any) -> None:
         """On the capturing thread, before the program's first launch."""
         for watch in list(self._watches.values()):
             self._place(watch, program)
+            if watch.expression and not watch.matched and not watch.told and (why := self._why(watch, [program])):
+                watch.told = True
+                self._session.later("notice", text=f"watch {watch.name}{why}", path="", line=0, category="watch")
+
+    def _why(self, watch: Watch, programs: list[Any]) -> str:
+        return unmatched.why(watch.expression, watch.path, programs, self._session.texts)
 
     def _place(self, watch: Watch, program: Any) -> None:
         for index in self._indices(watch, program):
@@ -111,6 +125,9 @@ class Watches:
                 if not watch.path or real(watch.path) == place(program.instructions[index].place).real}
         if not watch.expression or not made:
             return ""
+        if why := self._why(watch, _core.programs()):
+            watch.told = True
+            return why
         near = difflib.get_close_matches(watch.expression, made, 3)
         return "; did you mean " + " or ".join(near) + "?" if near else "; made so far: " + ", ".join(sorted(made)[:_NAMED])
 

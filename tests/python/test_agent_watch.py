@@ -13,7 +13,7 @@ from agent_harness import Refused, Running, adapter, line_of  # noqa: F401 - the
 
 import dvm_core as dvm
 from dvm_core import _core, agent
-from dvm_core.agent import session
+from dvm_core.agent import session, watches
 from dvm_core.agent.connection import TICK
 
 MODEL = """import dvm_core as dvm
@@ -73,6 +73,48 @@ def test_a_watch_that_finds_nothing_says_what_there_is(adapter, model):
     assert near["message"] == "waits for a captured function to make hh; did you mean h?"
     far = adapter.request("watch", expression="attention", path=model.__file__, what="stats")
     assert far["message"] == "waits for a captured function to make attention; made so far: h, s, y"
+
+
+def test_a_watch_of_an_argument_or_of_what_a_call_returned_says_what_to_watch(adapter, tmp_path, monkeypatch):
+    (tmp_path / "called.py").write_text("""import dvm_core as dvm
+
+
+def layer(x, w):
+    return x * w + 1
+
+
+@dvm.jit
+def forward(x, w):
+    logits = layer(x, w)
+    s = logits / 2
+    return s
+""")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "called", raising=False)
+    early = adapter.request("watch", expression="logits", path=str(tmp_path / "called.py"), what="stats")
+    assert early["message"] == "waits for a captured function to make logits"
+    run(importlib.import_module("called"))
+    why = "logits is what layer(x, w) returns, made at called.py:5: watch that line, or give the value a name there"
+    assert adapter.event("notice")["text"] == f"watch logits; {why}"
+    assert adapter.request("watch", expression="logits", path=str(tmp_path / "called.py"), what="stats")["message"].endswith(f"; {why}")
+    assert adapter.request("watch", expression="w", path=str(tmp_path / "called.py"), what="stats")["message"].endswith(
+        "; w is an argument of layer, and no instruction makes it: watch what is made of it")
+    del sys.modules["called"]
+
+
+def test_the_hooks_of_watches_that_are_taken_back_go_soon(adapter, model, monkeypatch):
+    run(model)
+    cleared, clear = [], watches.clear_hook
+    monkeypatch.setattr(watches, "clear_hook", lambda *hook: (cleared.append(hook[3]), clear(*hook)))
+    made = [adapter.request("watch", expression="h", what="stats")["watchId"] for _ in range(5)]
+    for number in made:
+        adapter.request("unwatch", watchId=number)
+    end = time.monotonic() + 20
+    while set(cleared) != set(made):
+        assert time.monotonic() < end
+        time.sleep(TICK)
+    run(model)
+    adapter.none("snapshot", 0.2)
 
 
 def test_a_watch_of_values_sends_bytes_every_nth_step(adapter, model):
