@@ -3,7 +3,8 @@
     python benchmarks/models.py [--quick] [--only TEXT]
 
 A process for each model; its batches have twelve sizes, all seen by every contender before it is timed. MindSpore: PyNative and `ms.jit`;
-PyTorch: eager and TorchInductor with dynamic=True. Serving: every other request has one size, the rest sizes of their own.
+PyTorch: eager and TorchInductor with dynamic=True, on one core and in the thread's own time, for on a busy machine its threads wait for one
+another longer than they compute. Serving: every other request has one size, the rest sizes of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import itertools
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from typing import Any
 import command
 import numpy as np
 from timing import Row, interleave
+
+from dvm_core import _core
 
 MODELS = ("mlp", "lenet", "encoder", "lstm", "bert", "mmoe", "llama", "reinforce")
 SERVED = ("mlp", "encoder")
@@ -67,6 +71,12 @@ def _serving(framework: str, model: str, mode: str, sizes: int) -> Callable[[], 
 def measure(framework: str, model: str, quick: bool) -> Iterator[Row]:
     """In this process. A contender that cannot run the model is told and left out."""
     sizes = 4 if quick else SIZES
+    clock = time.perf_counter  # of MindSpore, whose ops run on threads of its own
+    if framework == "torch":
+        import torch
+        torch.set_num_threads(1)
+        _core.set_threads(1)
+        clock = time.thread_time
     kinds = [("training step", _step)] + ([("a request", _serving)] if model in SERVED else [])
     for kind, make in kinds:
         calls: dict[str, Callable[[], object]] = {}
@@ -80,7 +90,7 @@ def measure(framework: str, model: str, quick: bool) -> Iterator[Row]:
                 if mode == "dvm":
                     raise
                 print(f"{framework} {model}: {mode} left out: {type(error).__name__}: {error}"[:300], file=sys.stderr, flush=True)
-        yield Row(f"{framework} {model}: {kind}", interleave(calls, 1.0 if quick else 6.0, warm=sizes), aim=AIMS[framework])
+        yield Row(f"{framework} {model}: {kind}", interleave(calls, 1.0 if quick else 6.0, sizes, clock=clock), aim=AIMS[framework])
 
 
 def rows(quick: bool, only: str = "") -> Iterator[Row]:

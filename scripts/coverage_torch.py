@@ -105,11 +105,12 @@ def verdict(name: str) -> Verdict | None:
 
     lacking = observed.of("torch backward").fallbacks.total()
     found.forward, found.note = judge(captured, plain, TOLERANCE, "torch forward", views=True)
-    if found.forward == "ours" and (counters["graph_break"] or not counters["stats"]["unique_graphs"]):
+    eager = found.forward == "ours" and bool(counters["graph_break"] or not counters["stats"]["unique_graphs"])
+    if eager:
         found.forward = "fell back"  # not in a graph at all
     if gradients:
         off = differs(ours, gradients, TOLERANCE) if found.forward != "refused" else ""
-        fell = observed.of("torch backward").fallbacks.total() > lacking
+        fell = eager or observed.of("torch backward").fallbacks.total() > lacking
         found.backward = "wrong" if off else "refused" if found.forward == "refused" else "fell back" if fell else "ours"
         found.note = found.note or off
     return found

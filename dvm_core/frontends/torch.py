@@ -251,8 +251,6 @@ class _Run(Emitter):
         """The result of a node that we record, None of another one."""
         lowering = TABLE.get(name)
         given: dict[str, Any] = {key: value for key, value in kwargs.items() if value is not None and (key, value) not in _NO_MATTER}
-        if "dtype" in given:
-            given["dtype"] = DTYPES.get(given["dtype"], 0)
         if lowering is None or not given.keys() <= NAMED.get(name, frozenset()):
             return None
         try:
@@ -281,9 +279,11 @@ class _Run(Emitter):
         return result
 
     def operand(self, node: torch.fx.Node, tree: Any, values: dict) -> Any:
-        """An argument of a lowering: tensors, also those in lists, as values."""
+        """An argument of a lowering: tensors, also those in lists, as values; dtypes as our codes."""
         if isinstance(tree, torch.Tensor):
             return self.value(node, tree, values)
+        if isinstance(tree, torch.dtype):
+            return DTYPES.get(tree, 0)
         return [self.operand(node, a, values) for a in tree] if isinstance(tree, (list, tuple)) else tree
 
     def value(self, node: torch.fx.Node, tensor: torch.Tensor, values: dict) -> Value:

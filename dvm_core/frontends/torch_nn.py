@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .emit import BOOL, FLOATS, I32, I64, Emitter
 from .torch_index import from_the_front, integers
-from .torch_ops import Parts, Value, floats, lowers, need
+from .torch_ops import TABLE, Parts, Value, floats, lowers, need
 
 # ---- activations -----------------------------------------------------------------------------------------------------------------------
 
@@ -156,6 +156,9 @@ def to_copy(e: Emitter, a: Value, dtype: int | None = None) -> int:
     code = e.dtype(a) if dtype is None else dtype
     need({e.dtype(a), code} <= {*FLOATS, BOOL, I32, I64})
     return e.copy(a) if e.dtype(a) == code else e.cast(a, code)
+
+
+TABLE["prims.convert_element_type.default"] = to_copy
 
 
 @lowers("clone.default")

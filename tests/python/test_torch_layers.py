@@ -146,6 +146,15 @@ def test_indices_parts_and_functions(name):
     same(INDICES[name], rand(5, 3, 2), torch.tensor([3, 0, 1, 1] if name != "put" else [3, 0, 1, 2]), tolerance=1e-3)
 
 
+def test_conversions_and_divisions_of_pytorchs_own_formulas():
+    def work(a):
+        return torch.ops.prims.convert_element_type(a, torch.float64) * 2 + torch.ops.aten.true_divide(a, a.exp())
+
+    before, a = fallbacks(), rand(3, 4)
+    torch.testing.assert_close(torch.compile(work, backend="dvm")(a), work(a))
+    assert fallbacks() == before
+
+
 @pytest.mark.parametrize("index", [[5], [-6]])
 def test_an_index_that_is_out_of_range_is_an_error(index):
     with pytest.raises(Exception, match="out of (range|bounds)"):
