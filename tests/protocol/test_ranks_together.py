@@ -1,4 +1,5 @@
 """Ranks of one job: an edit is taken by all of them before the same step, or by none."""
+import os
 import sys
 import time
 
@@ -36,7 +37,12 @@ class Training:
     def replace(self, old, new):
         text = self.path.read_text()
         assert old in text
-        self.path.write_text(text.replace(old, new))
+        self.save(text.replace(old, new))
+
+    def save(self, text):
+        """At once: a file that is emptied and then filled may be read in between where the machine is busy."""
+        self.path.with_suffix(".part").write_text(text)
+        os.replace(self.path.with_suffix(".part"), self.path)
 
     def answers(self):
         """What each rank says of the edit."""
@@ -90,7 +96,7 @@ def a_rank_inside_a_collective_is_said_to_be_running(run):
 
 def parameters_that_differ_are_named(run):
     assert not [body for rank in run.ranks.values() for body in rank.seen("dvm/ranks")]
-    run.path.write_text((PROGRAMS / "trained.py").read_text().replace("WRONG = 0.0", "WRONG = 1e-3"))
+    run.save((PROGRAMS / "trained.py").read_text().replace("WRONG = 0.0", "WRONG = 1e-3"))
     answers = run.answers()
     assert [body["outcome"] for body in answers] == ["applied", "applied"], answers
     step = answers[0]["step"]
