@@ -13,6 +13,8 @@ export class Sessions implements vscode.Disposable {
   private readonly live: vscode.DebugSession[] = [];
   private readonly configured = new Set<string>();
   private readonly stopped = new Set<string>();
+  /** Those whose program has called a captured function. */
+  private readonly stepping = new Set<string>();
   private readonly disposables: vscode.Disposable[] = [];
   private readonly ready = new vscode.EventEmitter<vscode.DebugSession>();
   private readonly ended = new vscode.EventEmitter<vscode.DebugSession>();
@@ -36,16 +38,24 @@ export class Sessions implements vscode.Disposable {
       vscode.debug.onDidStartDebugSession((session) => this.add(session)),
       vscode.debug.onDidTerminateDebugSession((session) => this.drop(session)),
       vscode.debug.onDidReceiveDebugSessionCustomEvent((e) => {
-        if (e.session.type === 'dvm') this.events.fire({ session: e.session, name: e.event, body: e.body });
+        if (e.session.type !== 'dvm') return;
+        if (e.event === 'dvm/step') this.stepping.add(e.session.id);
+        this.events.fire({ session: e.session, name: e.event, body: e.body });
       }),
       vscode.debug.registerDebugAdapterTrackerFactory('dvm', { createDebugAdapterTracker: (session) => this.track(session) }),
     );
   }
 
-  /** The session the user looks at, else the one started last. */
+  /**
+   * The session the user looks at, else the one started last. One that only starts others, as torchrun does, gives way to the first of
+   * those that has tensors.
+   */
   current(): vscode.DebugSession | undefined {
     const active = vscode.debug.activeDebugSession;
-    return active?.type === 'dvm' ? active : this.live.at(-1);
+    if (active?.type !== 'dvm') return this.live.at(-1);
+    if (this.stepping.has(active.id)) return active;
+    const ranks = this.live.filter((s) => s.parentSession?.id === active.id && this.stepping.has(s.id));
+    return ranks.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }))[0] ?? active;
   }
 
   all(): readonly vscode.DebugSession[] {
@@ -79,6 +89,7 @@ export class Sessions implements vscode.Disposable {
     this.live.splice(at, 1);
     this.configured.delete(session.id);
     this.stopped.delete(session.id);
+    this.stepping.delete(session.id);
     void vscode.commands.executeCommand('setContext', 'dvm.session', this.live.length > 0);
     this.ended.fire(session);
   }

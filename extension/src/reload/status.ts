@@ -13,6 +13,8 @@ export class StatusBar implements vscode.Disposable {
   private readonly disposables: vscode.Disposable[] = [this.device, this.reload];
   private status: Status = {};
   private timer: NodeJS.Timeout | undefined;
+  /** The session that was asked last for what no event tells. */
+  private asked: string | undefined;
 
   constructor(private readonly sessions: Sessions) {
     this.device.name = l10n.t('DVM: Device and Step');
@@ -32,6 +34,7 @@ export class StatusBar implements vscode.Disposable {
       }),
       sessions.onEvent((e) => {
         if (e.session.id !== sessions.current()?.id) return;
+        if (e.name === 'dvm/step' && e.session.id !== this.asked) void this.ask(e.session); // another rank than before
         if (e.name === 'dvm/step') this.update({ step: (e.body as { step: number }).step });
         if (e.name === 'dvm/device') this.update({ ...(e.body as Status), pending: undefined });
       }),
@@ -81,6 +84,7 @@ export class StatusBar implements vscode.Disposable {
   }
 
   private async ask(session: vscode.DebugSession): Promise<void> {
+    this.asked = session.id;
     try {
       this.update(await this.sessions.request<Status>('dvm/status', {}, session));
     } catch (error) {
@@ -99,7 +103,7 @@ export class StatusBar implements vscode.Disposable {
   private draw(): void {
     if (!this.sessions.all().length) return;
     const { device = 'cpu', pending, rank, step, programs, launches, selectorHitRate } = this.status;
-    const where = rank && this.sessions.all().length > 1 ? ` · ${l10n.t`rank ${rank}`}` : '';
+    const where = typeof rank === 'number' && this.sessions.all().length > 1 ? ` · ${l10n.t`rank ${rank}`}` : '';
     const next = pending ? ` → ${pending}` : '';
     this.device.text = `$(circuit-board) ${device}${next}${where}${step === undefined ? '' : ` · ${l10n.t`step ${count(step)}`}`}`;
     const facts = [
