@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .conditions import wrong_filter
+from .errors import RequestError
 from .registry import Body, Needs, request
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ PYTHON_FILTERS = (
     {"filter": "userUnhandled", "label": "User Uncaught Exceptions", "default": False,
      "description": "Stop where an exception leaves user code for a library"},
 )
+_NONE = "exception: type unknown"  # debugpy's id where there is no exception
 _PRICE = "Every result of a captured program is checked and kept meanwhile"
 _SYNTAX = ("over statistics of each result: `abs_max > 100 and gradient`, `\"attn\" in name and std < 1e-6`; "
            "`every 10` at the end looks less often")
@@ -74,7 +76,10 @@ async def exception_info(session: Session, arguments: Body) -> Body:
     stop = session.stops.current
     event = (stop.vm or stop.found) if stop is not None and stop.thread == arguments.get("threadId") else None
     if event is None or event.get("reason") not in TYPES:
-        return await session.python.ask("exceptionInfo", arguments)
+        told = await session.python.ask("exceptionInfo", arguments)
+        if told.get("exceptionId") == _NONE:
+            raise RequestError("the program does not stand at an exception")
+        return told
     kind = TYPES[event["reason"]]
     frame = stop.tensor or {} if stop else {}
     text = str(event.get("text") or f"{kind} in {frame.get('name', 'a tensor')}")

@@ -64,3 +64,34 @@ def test_writes_and_data_breakpoints(session):
     session.set_breakpoints(str(FAKE), [])
     session.go_on()
     finish(session, "writes")
+
+
+def test_what_is_asked_about_a_stop(session):
+    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]))
+    session.stopped()
+    frame = session.stack(1)[0]["id"]
+    x = session.variables(session.scopes(frame)["Tensors"]["variablesReference"])[0]
+    made_at = next(child for child in session.variables(x["variablesReference"]) if "valueLocationReference" in child)
+    session.request("locations", locationReference=made_at["valueLocationReference"])
+    session.refusal("locations", locationReference=5)
+    session.request("completions", frameId=frame, text="x", column=2)
+    session.request("loadedSources")
+    session.refusal("exceptionInfo", threadId=1)
+    session.request("breakpointLocations", source={"path": str(FAKE)}, line=LINE, endLine=LINE + 1)
+    session.set_breakpoints(str(FAKE), [])
+    session.go_on()
+    finish(session, "asked")
+
+
+def test_progress_that_is_cancelled(session):
+    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]),
+                  client_args={"supportsProgressReporting": True})
+    session.stopped()
+    frame = session.stack(1)[0]["id"]
+    waiting = session.begin("evaluate", expression="slow", frameId=frame, context="watch")
+    session.request("cancel", progressId=session.event("progressStart")["body"]["progressId"])
+    waiting.get(timeout=20)
+    session.event("progressEnd")
+    session.set_breakpoints(str(FAKE), [])
+    session.go_on()
+    finish(session, "cancelled")
