@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .commands import Answer, Arguments, CommandError, command, need
+from .commands import Answer, Arguments, command, need
 from .conditions import BadCondition, Gate
 from .hooks import clear_hook, program_name
 from .line_map import runs_of_line
 from .places import place, real
+from .replacing import replaced
 from .tiles import listing
 
 if TYPE_CHECKING:
@@ -81,28 +82,14 @@ class Breakpoints:
         return self._place_all(self._instructions, results)
 
     def _read(self, before: list[Point], asked: list[Answer], read: Any) -> tuple[list[Point], list[Answer]]:
-        known = {point.identity: point for point in before}
-        points, results = [], []
-        for item in asked:
-            try:
-                if not isinstance(item, dict):
-                    raise BadCondition(f"a breakpoint is an object with id and place; this is {item!r}")
-                point = read(item)
-                old = known.get(point.identity)
-                count = old.gate.count if old else 0
-                point.gate = Gate.of(item.get("condition"), item.get("hitCondition"), item.get("logMessage"), count)
-            except (BadCondition, CommandError) as error:  # this entry alone: the others are in force
-                number = item.get("id") if isinstance(item, dict) else None
-                results.append({"id": number, "verified": False, "message": str(error)})
-                continue
-            known.pop(point.identity, None)
+        def keep(point: Point, old: Point | None) -> None:
             point.hook = self._session.new_hook()
             if old is not None:  # hooks stay where they are; only what they mean is new
                 point.hook, point.hooked, point.bound = old.hook, old.hooked, old.bound
-            points.append(point)
             self._by_hook[point.hook] = point
-            results.append({"id": point.id})
-        for point in known.values():
+
+        points, results, gone = replaced(before, asked, read, keep)
+        for point in gone:
             self._unhook(point)
         return points, results
 

@@ -15,11 +15,12 @@ import numpy as np
 from .. import _core
 from . import naming, values
 from .commands import Answer, Arguments, CommandError, command, need
-from .conditions import BadCondition, Gate
+from .conditions import Gate
 from .evaluate import evaluate
 from .hooks import clear_hook, program_name
 from .lookup import Names
 from .places import place, real
+from .replacing import replaced
 from .tensors import Tensor
 
 if TYPE_CHECKING:
@@ -83,25 +84,13 @@ class DataBreakpoints:
 
     def set(self, asked: list[Answer]) -> list[Answer]:
         """Replaces all. Hits and what was seen last go on for the same tensor."""
-        known = {point.identity: point for point in self._points}
-        points, results = [], []
-        for item in asked:
-            try:
-                if not isinstance(item, dict):
-                    raise CommandError(f"a data breakpoint is an object; this is {item!r}")
-                point = _point_of(item)
-                old = known.get(point.identity)
-                point.gate = Gate.of(item.get("condition"), item.get("hitCondition"), None, old.gate.count if old else 0)
-                point.hook = old.hook if old else self._session.new_hook()
-                if old:
-                    point.hooked, point.last = old.hooked, old.last
-            except (BadCondition, CommandError) as error:
-                results.append({"id": item.get("id") if isinstance(item, dict) else None, "verified": False, "message": str(error)})
-                continue
-            known.pop(point.identity, None)  # only now: of one that is refused, the hooks are taken out
-            points.append(point)
-            results.append({"id": point.id})
-        for point in known.values():
+        def keep(point: DataPoint, old: DataPoint | None) -> None:
+            point.hook = old.hook if old else self._session.new_hook()
+            if old:
+                point.hooked, point.last = old.hooked, old.last
+
+        points, results, gone = replaced(self._points, asked, _point_of, keep)
+        for point in gone:
             self._unhook(point)
         self._points = points
         for program in _core.programs() if points else []:
