@@ -5,23 +5,11 @@ import { log, messageOf } from '../log';
 import type { Advice, AreaInfo, InstructionInfo, ProgramInfo, ProgramsAnswer } from '../protocol';
 import type { Sessions } from '../sessions';
 import * as model from './model';
+import { itemOf, type InProgram, type InstructionNode, type Node } from './rows';
+
+export type { InstructionNode, Node } from './rows';
 
 export const VIEW = 'dvm.programsView';
-
-interface InProgram {
-  id: string;
-  program: number;
-  name: string;
-}
-export type Node =
-  | { kind: 'function'; id: string; name: string }
-  | { kind: 'fact'; id: string; fact: model.Fact }
-  | ({ kind: 'program' } & InProgram)
-  | ({ kind: 'area'; area: AreaInfo } & InProgram)
-  | ({ kind: 'range'; area: number; from: number; to: number } & InProgram)
-  | ({ kind: 'rest'; count: number } & InProgram)
-  | ({ kind: 'instruction'; instruction: InstructionInfo } & InProgram);
-export type InstructionNode = Extract<Node, { kind: 'instruction' }>;
 
 const LEAST_MS = 500;
 const MOST_MS = 3000;
@@ -267,66 +255,7 @@ export class ProgramTree implements vscode.TreeDataProvider<Node>, vscode.Dispos
   }
 
   getTreeItem(node: Node): vscode.TreeItem {
-    const item = this.itemOf(node);
-    item.id = node.id;
-    const spoken = [item.label as string, typeof item.description === 'string' ? item.description.replaceAll(' · ', ', ') : ''];
-    item.accessibilityInformation ??= { label: spoken.filter(Boolean).join(', ') };
-    return item;
-  }
-
-  private itemOf(node: Node): vscode.TreeItem {
-    const open = vscode.TreeItemCollapsibleState.Collapsed;
-    switch (node.kind) {
-      case 'function':
-        return this.functionItem(node.name, open);
-      case 'fact':
-        return row(node.fact.name, node.fact.value, node.fact.tooltip, node.fact.icon);
-      case 'program': {
-        const program = this.programs.get(node.program);
-        if (!program) return new vscode.TreeItem(`#${node.program}`, open);
-        const icon = program.backward ? 'arrow-left' : 'arrow-right';
-        const item = row(
-          model.programLabel(program),
-          model.programDescription(program),
-          model.programTooltip(program),
-          icon,
-          open,
-        );
-        return Object.assign(item, { contextValue: 'program' });
-      }
-      case 'area':
-        return Object.assign(
-          row(model.areaLabel(node.area), model.areaDescription(node.area), model.areaTooltip(node.area), 'layers', open),
-          { contextValue: 'area' },
-        );
-      case 'rest':
-        return row(
-          l10n.t('no work'),
-          l10n.t`${node.count} · views, and what is merged into another instruction`,
-          l10n.t('Views are strides, not work; some instructions are merged into the one that reads them.'),
-          'circle-outline',
-          open,
-        );
-      case 'range':
-        return row(
-          `${node.from} … ${node.to - 1}`,
-          '',
-          l10n.t`instructions ${node.from} to ${node.to - 1}`,
-          'list-ordered',
-          open,
-        );
-      case 'instruction':
-        return instructionItem(node);
-    }
-  }
-
-  private functionItem(name: string, state: vscode.TreeItemCollapsibleState): vscode.TreeItem {
-    const advice = this.advice[name];
-    const description = model.functionFacts(this.functions.get(name) ?? [], advice);
-    const item = row(model.shortName(name), description, undefined, 'symbol-function', state);
-    item.tooltip = adviceTooltip(name, advice);
-    item.contextValue = 'function';
-    return item;
+    return itemOf(node, { programs: this.programs, functions: this.functions, advice: this.advice });
   }
 
   dispose(): void {
@@ -334,53 +263,3 @@ export class ProgramTree implements vscode.TreeDataProvider<Node>, vscode.Dispos
     this.disposables.forEach((d) => d.dispose());
   }
 }
-
-function row(
-  label: string,
-  description: string,
-  tooltip?: string,
-  icon?: string,
-  state = vscode.TreeItemCollapsibleState.None,
-): vscode.TreeItem {
-  const item = new vscode.TreeItem(label, state);
-  item.description = description;
-  if (tooltip) item.tooltip = tooltip;
-  if (icon) item.iconPath = new vscode.ThemeIcon(icon);
-  return item;
-}
-
-function instructionItem(node: InstructionNode): vscode.TreeItem {
-  const { instruction: i } = node;
-  const item = row(model.splitText(i.text).call, model.instructionDescription(i), model.instructionTooltip(i));
-  item.iconPath = i.breakpoint
-    ? new vscode.ThemeIcon('debug-breakpoint', new vscode.ThemeColor('debugIcon.breakpointForeground'))
-    : new vscode.ThemeIcon('symbol-operator');
-  item.contextValue = `instruction${i.breakpoint ? '.stop' : ''}${i.file ? '.place' : ''}`;
-  item.accessibilityInformation = {
-    label: [
-      model.splitText(i.text).call,
-      model.instructionDescription(i).replaceAll(' · ', ', '),
-      i.breakpoint ? l10n.t('stops here') : '',
-    ]
-      .filter(Boolean)
-      .join(', '),
-  };
-  if (i.file) item.command = { command: 'dvm.program.goto', title: l10n.t('Go to Its Line'), arguments: [node, true] };
-  return item;
-}
-
-function adviceTooltip(name: string, advice: Advice | undefined): vscode.MarkdownString {
-  const text = new vscode.MarkdownString().appendMarkdown(`**${escape(name)}**`);
-  if (!advice) return text;
-  text
-    .appendMarkdown(`: ${escape(model.verdictOf(advice))}\n\n`)
-    .appendText(advice.why)
-    .appendMarkdown('\n\n')
-    .appendText(l10n.t`What to do: ${advice.do}`);
-  for (const note of advice.notes) text.appendMarkdown('\n\n').appendText(note);
-  const rows = model.functionRows(advice).slice(1);
-  text.appendMarkdown(`\n\n| | |\n|:--|:--|\n${rows.map((r) => `| ${escape(r.name)} | ${escape(r.value)} |`).join('\n')}\n`);
-  return text;
-}
-
-const escape = (s: string): string => s.replace(/[\\`*_{}[\]()#+\-.!|<>]/g, '\\$&');
