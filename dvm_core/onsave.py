@@ -16,7 +16,7 @@ from . import _core, _library_prefixes
 from .errors import ArgumentError
 from .frontends import reloadable
 from .frontends.notices import notice
-from .hotreload import Host, Reloader, Report, SourceBook
+from .hotreload import Host, Reloader, Report, SourceBook, turns
 
 _END_WAIT = 5.0  # seconds for the thread to end
 
@@ -46,6 +46,10 @@ class OnSave:
         self._thread.join(_END_WAIT)
 
     def _look(self, closed: Collection[str] = ()) -> None:
+        with turns.short_turns() if closed else contextlib.nullcontext():
+            self._reload(closed)
+
+    def _reload(self, closed: Collection[str]) -> None:
         self._book.scan()
         self._saves.files = self._book.files()
         for path in self._saves.look(closed):

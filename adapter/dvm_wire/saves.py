@@ -83,9 +83,11 @@ class Saves:
         """Files that were saved since and have settled. A file seen for the first time is as it should be.
 
         closed: files that are known to be whole, for their writer has closed them. An empty one must settle all the same: editors empty a
-        file before they fill it. Of these a save is seen also if size and modification time are as they were."""
+        file before they fill it. Of these a save is seen also if size and modification time are as they were, and the others are not looked
+        at: in a program that trains, each look waits for its turn."""
         now, saved = self._now(), []
-        for path in sorted(self.files):
+        passed = self._known.keys() - self._moving.keys() - set(closed) if closed else set()
+        for path in sorted(self.files - passed):
             found = stamp(path)
             if path not in self._moving and (found is None or not self._differs(path, found, path in closed)):  # gone: its return is told
                 continue

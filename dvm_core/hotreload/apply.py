@@ -1,12 +1,12 @@
 """A patch of the running process: assignments that are made together and can be taken back."""
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
+from . import turns
 from .edits import MISSING
 
 
@@ -68,9 +68,8 @@ class Patch:
 
     def apply(self) -> None:
         """Makes all assignments or, if one fails, none; its error is raised then."""
-        # Longer than the swap takes: no other thread runs a mixture of old and new functions in between.
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(1.0)
+        before = turns.interval()
+        turns.set_interval(turns.LONG)  # no other thread runs a mixture of old and new functions in between
         try:
             for assignment in self.assignments[self.applied:]:
                 assignment.old = assignment.read()
@@ -80,7 +79,7 @@ class Patch:
             self.revert()
             raise
         finally:
-            sys.setswitchinterval(interval)
+            turns.set_interval(before)
 
     def revert(self) -> None:
         """Puts back what was there before, last change first."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from dvm_wire.saves import read
 
-from . import depends, report
+from . import depends, report, turns
 from . import plan as planning
 from .apply import Patch
 from .classify import classify
@@ -94,6 +94,7 @@ class Reloader:
         self._all.list = done
 
     def _add(self, job: Job) -> None:
+        turns.begin()  # until it is answered
         with self._arrived:
             self._jobs.append(job)
             self._arrived.notify()
@@ -112,6 +113,8 @@ class Reloader:
                 answer = Report(report.REFUSED, job.path, 0, ["an expression of the file is nested too deeply to be compared"])
             except Exception as error:  # a fault of ours must not leave a save unanswered
                 answer = Report(report.REFUSED, job.path, 0, [f"the reload itself failed: {report.failure(error, __file__)}"])
+            finally:
+                turns.end()
             self.last = answer
             job.answer(answer)
 
