@@ -57,10 +57,10 @@ class Edit:
         self.ranks = ranks
         self.reports: dict[Rank, Message] = {}  # what each rank would answer alone
         self.against: dict[Rank, str] = {}  # why an edit is off, by the rank that says so
-        self.yes: set[Rank] = set()
+        self.yes: dict[Rank, int] = {}  # with the step each has begun: calls of compiled models may count several at once
         self.settled: dict[Rank, Message] = {}
         self.changed = asyncio.Event()
-        self.passed = False  # the step that was chosen had come and gone somewhere
+        self.passed = False  # the step that was chosen had come and gone somewhere, or was not the same everywhere
         self.replaced = False  # by a later save, before anybody has voted
 
     @property
@@ -123,9 +123,8 @@ class Job:
             if event["ev"] == "settled":
                 edit.settled[rank] = {key: value for key, value in event.items() if key not in ("ev", "ticket")}
             elif event.get("ok"):
-                edit.yes.add(rank)
-            elif event.get("ok") is None:
-                edit.passed = True
+                edit.yes[rank] = int(event["step"])
+                edit.passed = edit.passed or len(set(edit.yes.values())) > 1
             else:
                 edit.against.setdefault(rank, str(event.get("reason")))
             edit.wake()
@@ -250,7 +249,7 @@ class Job:
                 pending = math.inf
                 self._tell_pending(edit, active, step)
             if now >= end:
-                for rank in set(active) - edit.yes:
+                for rank in set(active) - set(edit.yes):
                     why = "; it stands at a stop" if rank.stands else ""
                     edit.against[rank] = f"did not come to step {step} within {VOTES:g} s of the others{why}: save again when it does"
                 return

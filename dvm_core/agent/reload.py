@@ -64,7 +64,8 @@ def prepare(session: Session, arguments: Arguments, reply: Reply) -> None:
         else:
             reply(report.message())
 
-    pact = pacts[ticket] = hotreload.Pact(ready, lambda ok, reason: connection.event("vote", ticket=ticket, ok=ok, reason=reason))
+    pact = pacts[ticket] = hotreload.Pact(ready, lambda ok, reason, step: connection.event(
+        "vote", ticket=ticket, ok=ok, reason=reason, step=step))
     if undo:
         session.reloader.undo(ended, path or None, pact)
     else:

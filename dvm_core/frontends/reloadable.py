@@ -2,7 +2,8 @@
 
 Hot reload prepares everything elsewhere and queues the swap with `at_next_call`. The swap runs on the training thread at the start of
 the next outermost captured call. With `trial` that call decides: if recording raises, or the results no longer have the shapes and
-dtypes that the last good call with the same inputs had, the swap is undone and the call is made again with the old code. A front end
+dtypes that the last good call with the same inputs had, the swap is undone and the call is made again with the old code
+(Ctrl-C is no fault of the code: the swap is undone, the call is not made again). A front end
 whose calls begin elsewhere makes them by `attempt`, and tells that one has ended by `passed`; beside captured functions it ends trials of
 its own code only.
 """
@@ -29,7 +30,7 @@ _SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest
 _lock = threading.Lock()
 _queue: collections.deque[tuple[int, Callable[[int], None]]] = collections.deque()  # with the step before which none is due
 # With the file that was edited, "" if any call can show it, and what has to agree to the recorded call.
-_trials: list[tuple[Callable[[Exception], None], str, Callable[[], None]]] = []
+_trials: list[tuple[Callable[[BaseException], None], str, Callable[[], None]]] = []
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -72,7 +73,7 @@ def repeats() -> bool:
     return not getattr(_here, "passing", False)
 
 
-def trial(undo: Callable[[Exception], None], path: str = "", agree: Callable[[], None] = lambda: None) -> None:
+def trial(undo: Callable[[BaseException], None], path: str = "", agree: Callable[[], None] = lambda: None) -> None:
     """Makes the next outermost captured call a trial; `undo(error)` runs if it fails, and the call is made again. From `apply` it means
     the call about to begin. path: the file whose code is tried; agree(): called when the call was recorded, may raise as the call may."""
     with _lock:
@@ -121,10 +122,12 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
 
         try:
             result = run(number, check)
-        except Exception as error:  # any failure of the new code takes it back
+        except BaseException as error:  # any failure of the new code takes it back
             for undo in reversed(trials):
                 _guarded(undo, error)
             version += 1
+            if not isinstance(error, Exception):  # Ctrl-C: nobody waits for this call any more
+                raise
             traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the failed call's tensors
             tried, successes = False, []
     if not tried:
@@ -146,12 +149,12 @@ def attempt(run: Callable[[], T], shows: Callable[[str], bool]) -> T:
         due = _due(shows) if waiting() else frozenset()
         try:
             result = run()
-        except Exception as error:
+        except BaseException as error:
             if not waiting():
                 raise
             over = _due(shows)
             _take_back(over, error)  # also what was swapped meanwhile: its answer may be the last
-            if not due & over:
+            if not due & over or not isinstance(error, Exception):
                 raise
             traceback.clear_frames(error.__traceback__)  # as above
         else:
@@ -201,7 +204,7 @@ def _end(over: frozenset[str]) -> None:
         _hold()
 
 
-def _take_back(over: frozenset[str], error: Exception) -> None:
+def _take_back(over: frozenset[str], error: BaseException) -> None:
     global version
     with _lock:
         undos = [undo for undo, path, _ in _trials if path in over]

@@ -1,8 +1,8 @@
 """One rank's side of an edit that all ranks of a job take before the same step, or none of them.
 
 Who speaks for the job (the debug adapter) asks each rank to prepare, names the step, hears each rank's vote, and decides. A rank votes when
-it has come to that step and recorded it with the new code, before anything of it is executed, and waits there for the decision: at most
-PATIENCE, after which its own is no."""
+it has come to that step, or the first behind it that its calls begin with, and recorded it with the new code, before anything of it is
+executed, and waits there for the decision: at most PATIENCE, after which its own is no."""
 from __future__ import annotations
 
 import threading
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 PATIENCE = 10.0  # seconds; who speaks for the job has decided long before
+ARMED = 30.0  # seconds for the step to be named, once a rank is ready
 SILENT = "the debugger did not say what the other ranks do"
 
 
@@ -18,19 +19,16 @@ class Disagreed(Exception):
     """Not all ranks can take the edit; the text says why."""
 
 
-class Passed(Disagreed):
-    """The step that was named has come and gone; another can be."""
-
-
 class Pact:
     """Of one transaction. `arm` and `decide` come from any thread, `ready` and `armed` from the reload thread, the rest from the training
     thread."""
 
-    def __init__(self, ready: Callable[[bool, dict[str, Any]], None], vote: Callable[[bool | None, str], None]) -> None:
-        """ready(meaningful, report): what the rank can do; vote(ok, reason), ok being None where
-        the step was passed. Both are to be told to who speaks for the job."""
+    def __init__(self, ready: Callable[[bool, dict[str, Any]], None], vote: Callable[[bool, str, int], None]) -> None:
+        """ready(meaningful, report): what the rank can do; vote(ok, reason, step): how it went, before which step. Both are to be told to
+        who speaks for the job."""
         self._tell_ready, self._tell_vote = ready, vote
         self.step = 0  # before which the swap is to be made
+        self.begun = 0  # before which it is made here: calls may begin with a later one
         self.keep: bool | None = None  # the decision
         self.reason = ""
         self.was_ready = False
@@ -55,23 +53,27 @@ class Pact:
     # ---- the reload thread
     def ready(self, meaningful: bool, report: dict[str, Any]) -> bool:
         """Says that the edit can be made here, and waits to be told when. False if it shall not be. meaningful: code is exchanged."""
-        self.was_ready = True
+        with self._changed:
+            if self.keep is False:  # it took too long here
+                return False
+            self.was_ready = True
         self._tell_ready(meaningful, report)
         with self._changed:
-            self._changed.wait_for(lambda: self.keep is not None or bool(self.step and meaningful))
+            if not self._changed.wait_for(lambda: self.keep is not None or bool(self.step and meaningful), ARMED):
+                self.keep, self.reason = False, SILENT
             return self.keep is not False
 
     def armed(self, queued: bool) -> None:
         self._answer(queued)
 
     # ---- the training thread
-    def vote(self, ok: bool | None, reason: str = "") -> None:
-        """Tells how the edit went here, None: the step was passed. The first vote counts."""
+    def vote(self, ok: bool, reason: str = "") -> None:
+        """Tells how the edit went here. The first vote counts."""
         with self._changed:
             if self._voted:
                 return
             self._voted = True
-        self._tell_vote(ok, reason)
+        self._tell_vote(ok, reason, self.begun)
 
     def agree(self) -> None:
         """Votes yes, and returns when the others have. Raises Disagreed."""

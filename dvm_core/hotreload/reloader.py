@@ -6,7 +6,7 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from dvm_wire.saves import read
@@ -26,6 +26,7 @@ from .sources import SourceBook, tidy
 from .transaction import FAILED, IN_FORCE, QUEUED, TRIAL, WITHDRAWN, Host, Transaction
 
 Reply = Callable[[Report], None]
+Restore = Callable[[], None]
 
 BOUNDARY_WAIT = 1.0  # seconds for a captured call to come, before the swap is made without one
 TRIAL_WAIT = 5.0  # seconds for the first call with new code to end, before the answer goes out without it
@@ -56,7 +57,32 @@ class Done:
     """The reloads in force that can be taken back, of all reloaders of a process: what `dvm reload` has brought in, a session undoes."""
 
     def __init__(self) -> None:
-        self.list: list[Transaction] = []  # oldest first; edits of lines only are among them
+        self._entries: list[tuple[int, Transaction]] = []  # by age; edits of lines only are among them
+        self._last = 0
+        self._lock = threading.Lock()
+
+    @property
+    def all(self) -> list[Transaction]:
+        """Oldest first."""
+        with self._lock:
+            return [done for _, done in self._entries]
+
+    def add(self, done: Transaction) -> None:
+        with self._lock:
+            self._last += 1
+            self._entries = [*self._entries[1 - _MOST_UNDONE:], (self._last, done)]
+
+    def remove(self, gone: Collection[Transaction]) -> Restore:
+        """Takes these out; what it gives puts them back where they were among those that are there by then."""
+        with self._lock:
+            removed = [entry for entry in self._entries if entry[1] in gone]
+            self._entries = [entry for entry in self._entries if entry[1] not in gone]
+
+        def restore() -> None:
+            with self._lock:
+                self._entries = sorted([*self._entries, *removed], key=lambda entry: entry[0])
+
+        return restore
 
 
 class Reloader:
@@ -70,7 +96,7 @@ class Reloader:
         self._jobs: list[Job] = []
         self._arrived = threading.Condition()
         self.outdated = Outdated(book)
-        self._all = done or Done()
+        self._kept = done or Done()
         self._sources: dict[str, Source] = {}  # as parsed last
         self._verified: set[str] = set()  # files whose known text was compared with the running code
         self.last: Report | None = None
@@ -87,11 +113,7 @@ class Reloader:
 
     @property
     def _done(self) -> list[Transaction]:
-        return self._all.list
-
-    @_done.setter
-    def _done(self, done: list[Transaction]) -> None:
-        self._all.list = done
+        return self._kept.all
 
     def _add(self, job: Job) -> None:
         turns.begin()  # until it is answered
@@ -128,7 +150,8 @@ class Reloader:
             return prepared
         old, new, plan = prepared
         meaningful = any(edit.verdict == APPLY for edit in plan.edits)
-        transaction = Transaction(self.host, self.book, job.path, (old.text, new.text), plan, job.started, meaningful, job.pact)
+        transaction = Transaction(self.host, self.book, job.path, (old.text, new.text), plan, job.started, meaningful,
+                                  job.pact if meaningful else None)
         if job.pact is not None and not job.pact.ready(meaningful, transaction.report().message()):
             return Report(report.REFUSED, job.path, reasons=[job.pact.reason])
         if not plan.patch:
@@ -217,13 +240,7 @@ class Reloader:
         return self._settle(transaction)
 
     def _settle(self, transaction: Transaction) -> Report:
-        def failed() -> None:
-            self._done = [other for other in self._done if other is not transaction]
-
-        def kept() -> None:
-            self._done = [*self._done[1 - _MOST_UNDONE:], transaction]
-
-        transaction.settle(kept, failed)
+        transaction.settle(lambda: self._kept.add(transaction), lambda: self._forget(transaction))
         if transaction.needs_trial and transaction.state != FAILED:
             if self._listed is not None:
                 self._listed.programs = []
@@ -238,6 +255,9 @@ class Reloader:
         if transaction.state == TRIAL:  # no call came yet: what the first one shows is news
             self._make_thread(lambda: self._watch_trial(transaction)).start()
         return transaction.report()
+
+    def _forget(self, *gone: Transaction) -> None:
+        self._kept.remove(gone)
 
     def _let_step_end(self, transaction: Transaction) -> None:
         """The trial is over when the captured call returns; the backward programs of that step are launched after it, and count too."""
@@ -262,7 +282,7 @@ class Reloader:
                 answer.reasons.append(waiting)
             job.answer(answer, final=False)
         with self._arrived:
-            behind = [other for other in self._jobs if not other.answered]
+            behind = [other for other in self._jobs if not other.answered and other.pact is None]  # the others await its word
         for other in behind:
             other.answer(Report(report.APPLIED, other.path, self.host.step() + 1, [waiting], pending=True), final=False)
 
@@ -275,7 +295,7 @@ class Reloader:
 
     # ---- undo ------------------------------------------------------------------------------------------------------------------------
     def _undo(self, job: Job) -> Report:
-        kept = list(self._done)
+        kept = self._done
         wanted = os.path.realpath(job.path) if job.path else ""
         last = next((done for done in reversed(kept) if done.needs_trial and wanted in ("", os.path.realpath(done.path))), None)
         if last is None:
@@ -286,20 +306,20 @@ class Reloader:
         later = [done for done in kept[kept.index(last):] if done.path != last.path and done.needs_trial]
         if needed := depends.reason(undone, later):
             return Report(report.REFUSED, last.path, reasons=[needed])
-        self._done = [done for done in kept if done not in undone]
+        restore = self._kept.remove(undone)
         job.path = last.path
         plan = planning.Plan([], Patch([assignment for done in undone for assignment in done.plan.patch.inverse().assignments]))
         texts = undone[0].texts[1], last.texts[0]
         transaction = Transaction(self.host, self.book, last.path, texts, plan, job.started, needs_trial=True, pact=job.pact)
         if job.pact is not None and not job.pact.ready(True, transaction.report().message()):
-            self._done = kept
+            restore()
             return Report(report.REFUSED, job.path, reasons=[job.pact.reason])
         answer = self._carry_out(job, transaction)
         if transaction.state in (FAILED, WITHDRAWN):
-            self._done = kept
+            restore()
         else:
             # An undo is not undone: the file still holds the newer text, and saving it again brings that back.
-            self._done = [other for other in self._done if other is not transaction]
+            self._forget(transaction)
             answer.changes = report.reversed_changes(report.changes_of(last.plan.edits))
             answer.undone = answer.outcome == report.APPLIED
         return answer

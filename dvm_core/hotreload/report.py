@@ -68,7 +68,7 @@ def failure(error: BaseException, path: str) -> str:
     frames += [(entry.filename, entry.lineno or 0) for entry in traceback.extract_tb(error.__traceback__)]
     line = next((line for file, line in reversed(frames) if os.path.realpath(file) == os.path.realpath(path)), 0)
     place = f"{os.path.basename(path)}:{line}: " if line else ""
-    return f"{'' if place and text.startswith(path) else place}{type(error).__name__}: {text}"
+    return f"{'' if place and text.startswith(path) else place}{type(error).__name__}{': ' * bool(text)}{text}"
 
 
 def syntax_error(error: SyntaxError, path: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from . import fingerprint, plan, report
 from .live import Live
-from .pact import Disagreed, Pact, Passed
+from .pact import Disagreed, Pact
 from .report import Report
 from .sources import SourceBook
 
@@ -24,7 +24,7 @@ class Boundary(Protocol):
     def repeats(self) -> bool:
         """Inside `at_next_call`: whether the call about to begin can be made again."""
 
-    def trial(self, undo: Callable[[Exception], None], path: str, agree: Callable[[], None] = lambda: None) -> None:
+    def trial(self, undo: Callable[[BaseException], None], path: str, agree: Callable[[], None] = lambda: None) -> None:
         """The next captured call (from inside `at_next_call`: the one about to begin) that can show code of the file decides: if it or
         `agree`, called once it is recorded, raises, or its outputs change shape, `undo(error)` is called and the call is made again."""
 
@@ -102,9 +102,11 @@ class Transaction:
         if self._claim(TRIAL):
             try:
                 self._ask_the_others(step)
-            except Disagreed as error:
+            except BaseException as error:
                 self.error = error
                 self._become(FAILED)
+                if not isinstance(error, Disagreed):  # such as Ctrl-C while it waits
+                    raise
                 return
             self._swap(step)
 
@@ -112,8 +114,7 @@ class Transaction:
         """Before the swap if the call cannot be made again; else once it is recorded with the new code."""
         if self.pact is None:
             return
-        if step != self.pact.step:
-            raise Passed(f"step {self.pact.step} was passed")
+        self.pact.begun = step
         if not self.host.boundary.repeats():
             self.pact.agree()
 
@@ -169,7 +170,7 @@ class Transaction:
             self.changed.notify_all()
         if state == FAILED and self.pact is not None:
             assert self.error is not None
-            self.pact.vote(None if isinstance(self.error, Passed) else False, self._told())
+            self.pact.vote(False, self._told())
 
     def _told(self) -> str:
         """What went wrong, in a sentence."""
@@ -206,7 +207,8 @@ class Transaction:
     def report(self) -> Report:
         """The answer as things stand."""
         if self.state == FAILED:
-            again = f"; step {self.step} was made with the old code" if self.step else ""
+            repeated = self.step and isinstance(self.error, Exception)  # a call that was interrupted is not made again
+            again = f"; step {self.step} was made with the old code" if repeated else ""
             told = f"{self._told()}: taken back{again}{''.join(self._faults)}"
             return Report(report.REFUSED, self.path, self.step, [told])
         answer = Report(report.APPLIED, self.path, self.step, list(self.plan.notes), report.changes_of(self.plan.edits))

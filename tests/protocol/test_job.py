@@ -41,8 +41,9 @@ class Rank:
 
     def _arm(self, arguments):
         if self.vote is not None:
-            ok = None if self.vote == "passed" else self.vote is True
-            self.link.tell("vote", ticket=arguments["ticket"], ok=ok, reason="" if ok else self.vote)
+            ok = self.vote in (True, "later")
+            self.link.tell("vote", ticket=arguments["ticket"], ok=ok, reason="" if ok else self.vote,
+                           step=arguments["step"] + (self.vote == "later"))
         return {"armed": True}
 
     def _decide(self, arguments):
@@ -130,7 +131,7 @@ def test_a_step_that_one_has_passed_is_chosen_anew_and_further_away(other, when)
 
     def arm(arguments):
         asked.append(arguments)
-        second.vote = "passed" if len(asked) < 3 and when == "later" else True
+        second.vote = "later" if len(asked) < 3 and when == "later" else True
         return {"armed": False} if len(asked) < 3 and when == "at once" else second._arm(arguments)
 
     second.answers["arm"] = arm

@@ -41,11 +41,13 @@ class Calls:
             result = function()
             for _, agree in trials:
                 agree()
-        except Exception as error:
+        except BaseException as error:
             if not trials:
                 raise
             for undo, _ in reversed(trials):
                 undo(error)
+            if not isinstance(error, Exception):
+                raise
             return function()
         for callback in successes:
             callback(self.step)

@@ -1,7 +1,6 @@
 """A rank's side of an edit that all ranks take before the same step or none: what it tells, and what becomes of its code and its steps."""
 # ruff: noqa: F811 - fixtures are named as what they are imported as
 import threading
-import time
 
 import pytest
 from reload_kit import AFTER, Answers, program  # noqa: F401 - the fixture among them
@@ -17,7 +16,7 @@ class Rank:
         self.program, self.ready, self.votes, self.armed = program, Answers(), Answers(), Answers()
         self.answers = Answers()
         self.pact = hotreload.Pact(lambda meaningful, report: self.ready.append((meaningful, report)),
-                                   lambda ok, reason: self.votes.append((ok, reason)))
+                                   lambda ok, reason, step: self.votes.append((ok, reason, step)))
         if undo:
             program.reloader.undo(self.answers.append, pact=self.pact)
         else:
@@ -45,9 +44,8 @@ def test_the_new_code_counts_from_the_step_named_once_all_agree(program):
     rank = Rank(program(), AFTER)
     assert rank.arm(4)
     results, thread = rank.train(6)
-    assert rank.votes.wait() == (True, "") and not rank.answers
-    time.sleep(0.02)
-    assert results == [2, 2, 2]  # it waits in the fourth
+    assert rank.votes.wait() == (True, "", 4) and not rank.answers
+    assert results == [2, 2, 2] and rank.program.calls.step == 4  # it waits in the fourth
     rank.pact.decide(True)
     thread.join(5)
     assert results == [2, 2, 2, 3, 3, 3]
@@ -80,11 +78,11 @@ def test_a_rank_whose_trial_fails_votes_against_it_and_does_not_wait(program):
     rank.arm(1)
     results, thread = rank.train(2)
     thread.join(5)
-    assert results == [2, 2] and rank.votes == [(False, "model.py:2: NameError: name 'missing' is not defined")]
+    assert results == [2, 2] and rank.votes == [(False, "model.py:2: NameError: name 'missing' is not defined", 1)]
     assert rank.answers.wait().outcome == "refused"
 
 
-def test_a_step_that_has_passed_is_told_and_nothing_is_swapped(program):
+def test_a_step_that_has_passed_is_told_and_one_that_no_call_begins_with_is_the_next(program):
     made = program()
     made.calls.step = 9
     rank = Rank(made, AFTER)
@@ -94,8 +92,11 @@ def test_a_step_that_has_passed_is_told_and_nothing_is_swapped(program):
     late = Rank(made, AFTER)
     assert late.arm(11)
     made.calls.step = 11  # passed between the look and the call
-    assert made.calls.call(lambda: made.module.scale(1)) == 2
-    assert late.votes.wait() == (None, "step 11 was passed")
+    results, thread = late.train(2)
+    assert late.votes.wait() == (True, "", 12)
+    late.pact.decide(True)
+    thread.join(5)
+    assert results == [3, 3] and late.answers.wait().step == 12
 
 
 @pytest.mark.parametrize("when", ["prepared", "armed"])
@@ -114,7 +115,11 @@ def test_an_edit_that_is_off_before_its_step_leaves_nothing(program, when):
 
 def test_nobody_waits_for_a_word_that_does_not_come(program, monkeypatch):
     monkeypatch.setattr(pacts, "PATIENCE", 0.05)
-    rank = Rank(program(), AFTER)
+    monkeypatch.setattr(pacts, "ARMED", 0.05)
+    made = program()
+    assert Rank(made, AFTER).answers.wait().reasons == [pacts.SILENT]  # no step is named
+    monkeypatch.setattr(pacts, "ARMED", 30)
+    rank = Rank(made, AFTER)
     rank.arm(1)
     results, thread = rank.train(1)
     thread.join(5)
@@ -125,5 +130,46 @@ def test_what_exchanges_no_code_waits_for_the_word_only(program):
     rank = Rank(program(), "# a comment\n" + AFTER.replace("3", "2"))
     assert rank.ready.wait()[0] is False
     rank.pact.decide(True)
-    assert rank.answers.wait().outcome == "unchanged"
+    assert rank.program.call_until(rank.answers).outcome == "unchanged"
     assert rank.program.book.get(str(rank.program.path)).startswith("# a comment")
+
+
+def test_what_was_decided_before_a_rank_is_ready_is_over(program):
+    made = program()
+    reading, read = threading.Event(), threading.Event()
+    made.reloader.host.settle = lambda path: (reading.set(), read.wait(5))
+    rank = Rank(made)
+    assert reading.wait(5)
+    rank.pact.decide(False, "rank 0 did not answer in time")
+    made.path.write_text(AFTER)
+    read.set()
+    assert rank.answers.wait().reasons == ["rank 0 did not answer in time"] and not rank.ready and made.module.scale(1) == 2
+
+
+def test_ctrl_c_in_the_trial_takes_the_edit_back_and_makes_the_call_no_second_time(program):
+    rank = Rank(program(), AFTER)
+    rank.arm(1)
+    calls = []
+
+    def interrupted():
+        calls.append(rank.program.module.scale(1))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rank.program.calls.call(interrupted)
+    assert calls == [3] and rank.votes.wait()[0] is False and rank.program.module.scale(1) == 2
+    assert rank.answers.wait().reasons == ["KeyboardInterrupt: taken back"]
+
+
+def test_a_save_of_other_ranks_is_not_answered_early_where_the_user_stands(program):
+    made = program()
+    made.stopped = made.capturing = True
+    first = made.save(AFTER)
+    first.wait()  # it waits for the call the user is stopped in
+    rank = Rank(made, AFTER.replace("3", "4"))
+    other = made.save(AFTER.replace("3", "5"))
+    assert other.wait().pending and not rank.answers
+    made.stopped = made.capturing = False
+    rank.pact.decide(False, "no")
+    made.calls.call(lambda: made.module.scale(1))
+    assert rank.answers.wait().outcome == "refused"

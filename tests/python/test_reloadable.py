@@ -121,3 +121,21 @@ def test_registered_functions_are_found_while_alive() -> None:
     f = make()
     assert f.__dvm__ in reloadable.functions()
     assert f.__dvm__.function.__qualname__ == f.__dvm__.name
+
+
+@pytest.mark.parametrize("make_call", [lambda f: f(A), lambda f: reloadable.attempt(f.__dvm__.function, lambda path: True)])
+def test_ctrl_c_takes_new_code_back_and_the_call_is_not_made_again(make_call: Any) -> None:
+    f, passed = make(), []
+    f(A)
+
+    def interrupt(*inputs: Any) -> Any:
+        made.append(1)
+        raise KeyboardInterrupt
+
+    made: list[int] = []
+    errors: list[BaseException] = []
+    reloadable.trial(errors.append)
+    reloadable.on_success(passed.append)
+    with pytest.raises(KeyboardInterrupt):
+        make_call(dvm.jit(interrupt))
+    assert made == [1] and [type(error) for error in errors] == [KeyboardInterrupt] and not passed and not reloadable.waiting()
