@@ -64,7 +64,8 @@ def hovers() -> str:
     graph: dict[str, list[str]] = {}
     for name, code, *_ in _core.OPS:
         graph.setdefault(graphtext.dump_name(code), []).append(name)
-    return json.dumps({"tensor": tensor, "tile": tile, "graph": graph}, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps({"tensor": tensor, "tile": tile, "graph": graph}, indent=2, ensure_ascii=False) + "\n"
+    return re.sub(r"\[\n\s+([^][{}]*?)\n\s+\]", lambda found: "[" + re.sub(r",\n\s+", ", ", found[1]) + "]", text)  # as prettier has lists
 
 
 def misuses() -> str:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dvm_wire import MOST_KEPT
 from dvm_wire.paths import is_path
 
 from .errors import RequestError
 
 _LARGEST = (1 << 63) - 1
-MOST_KEPT = 64  # snapshots of one watch, as dvm_core/agent/kept.py has it
 
 
 @dataclass(frozen=True)

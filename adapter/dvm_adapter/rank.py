@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dvm_wire import MOST_KEPT
+
 from .agent_peer import AgentPeer, Message
 from .errors import RequestError
 from .link import Link, connect
@@ -11,7 +13,6 @@ if TYPE_CHECKING:
     from .session import Session
 
 TAKE = 60.0  # seconds for all ranks to take an edit
-_KEPT = 64  # snapshots of a watch that is compared: the other ranks may be some steps behind
 _FOR_THE_AGENT = ("prepare", "arm", "decide", "undoReload", "tensor", "compare")
 
 
@@ -60,7 +61,7 @@ class Member:
     def watch(self, agent: AgentPeer) -> None:
         """What the ranks are to have alike."""
         for name in self._session.config.settings["compareRanks"]:
-            agent.send("watch", expression=name, name=name, what="values", keep=_KEPT, across=True)
+            agent.send("watch", expression=name, name=name, what="values", keep=MOST_KEPT, across=True)  # others may be behind
 
     async def saved(self, path: str) -> None:
         await self._link.ask("saved", path=path, timeout=None)

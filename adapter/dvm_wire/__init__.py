@@ -9,11 +9,11 @@ one object. JSON has no NaN and no infinity: they travel as the strings "NaN", "
 """
 from .access import BUFFER, ENV_ADDRESS, ENV_LAUNCHED, ENV_TOKEN, connect, forget, launched, new_token, token_matches
 from .blocking import read_frame, write_frame
-from .frames import HEADER, MAX_FRAME, WireError, body_length, decode, dump, encode, number, plain
+from .frames import HEADER, MAX_FRAME, MOST_KEPT, WireError, body_length, decode, dump, encode, number, plain
 from .saves import SETTLED, Saves, folders, outcome, settle
 
 __all__ = [
-    "BUFFER", "ENV_ADDRESS", "ENV_LAUNCHED", "ENV_TOKEN", "HEADER", "MAX_FRAME", "SETTLED", "Saves", "WireError", "body_length",
-    "connect", "decode", "dump", "encode", "folders", "forget", "launched", "new_token", "number", "outcome", "plain", "read_frame",
-    "settle", "token_matches", "write_frame",
+    "BUFFER", "ENV_ADDRESS", "ENV_LAUNCHED", "ENV_TOKEN", "HEADER", "MAX_FRAME", "MOST_KEPT", "SETTLED", "Saves", "WireError",
+    "body_length", "connect", "decode", "dump", "encode", "folders", "forget", "launched", "new_token", "number", "outcome", "plain",
+    "read_frame", "settle", "token_matches", "write_frame",
 ]

@@ -7,6 +7,7 @@ import struct
 from typing import Any
 
 MAX_FRAME = 64 << 20  # bytes of JSON in one frame
+MOST_KEPT = 64  # snapshots of one watch that a program keeps
 HEADER = struct.Struct(">I")
 
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from ..errors import Error
+from ..frontends import notices
 from . import connected, python_stop, remember_sources
 
 listening: tuple[str, int] | None = None  # where `listen` waits for a debugger
@@ -32,8 +33,11 @@ def listen(address: tuple[str, int] | int = ("127.0.0.1", 5678)) -> tuple[str, i
 
     book = remember_sources()
     found: tuple[str, int] = _debugpy().listen(address)
-    python_stop.prepare_with_client(book.get)
-    TRACING.settle()
+    try:
+        python_stop.prepare_with_client(book.get)
+        TRACING.settle()
+    except python_stop.Incompatible as error:  # it listens all the same, and the session says so once more
+        notices.notice(str(error), category="error")
     listening = found
     return found
 

@@ -16,7 +16,6 @@ from .commands import Answer, CommandError
 from .places import Place
 from .tensors import Tensor
 
-MOST_KEPT = 64  # of one watch
 MOST_BYTES = 128 << 20  # of all; of more the oldest go
 _EVERY = 0.015  # seconds between two events about one watch: more than a screen can show
 

@@ -63,7 +63,7 @@ class Session:
         self.stops = Stops(self)
         self.reloader = reload.make_reloader(self, self.book)
         self.last_run = lastrun.Recorder(self.texts.raw_line)
-        self.rank = rank_of() or 0
+        self.rank = rank_of()  # None: of no job
         self.pacts: dict[str, Pact] = {}  # edits that other ranks shall take as well, by ticket
         self.rate = 0.0  # steps a second, lately
         self._rated = 0.0, 0  # when that was found out last, and the step then
@@ -200,6 +200,7 @@ class Session:
         self.watches.settle()
         self._tell_kept()
         self._tell_left_out()
+        self.watches.look()
         self.flush_events()
         self.book.scan()
         self.stops.look()

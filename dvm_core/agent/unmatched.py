@@ -43,7 +43,7 @@ def _argument(name: str, where: Place, program: Any, places: list[Place]) -> str
 def _returned(name: str, call: ast.Assign, where: Place, program: Any, places: list[Place]) -> str:
     end = call.end_lineno or call.lineno
     after = next((index for index, there in enumerate(places) if _beside(there, where) and there.line > end), len(places))
-    text = ast.unparse(call.value)
+    text = _written(call.value)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     maker = next((index for index in reversed(range(after)) if places[index].path and not places[index].backward), None)
     if maker is None or _beside(places[maker], where):
@@ -66,8 +66,15 @@ def _function(text: str, line: int) -> _Function | None:
 def _functions(text: str) -> tuple[_Function, ...]:
     try:
         return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, _Function))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested more deeply than the parser goes
         return ()
+
+
+def _written(call: ast.expr) -> str:
+    try:
+        return ast.unparse(call)
+    except RecursionError:
+        return "a call"
 
 
 def _arguments(function: _Function) -> set[str]:

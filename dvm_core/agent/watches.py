@@ -1,16 +1,18 @@
 """Watches: statistics or bytes of a value, taken while the program runs, every n-th launch."""
 from __future__ import annotations
 
+import collections
 import difflib
 import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dvm_wire import MOST_KEPT
+
 from .. import _core
 from . import naming, unmatched, values
 from .commands import Answer, Arguments, CommandError, command, need
 from .hooks import clear_hook
-from .kept import MOST_KEPT
 from .line_map import runs_of_line
 from .places import Place, place, real
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 _NAMED = 8  # names a message lists at most
+_MOST_NEW = 256  # programs between two looks
 
 
 @dataclass
@@ -47,6 +50,7 @@ class Watches:
         self._session = session
         self._watches: dict[int, Watch] = {}
         self._gone: list[Watch] = []  # taken back, their hooks still set
+        self._new: collections.deque[Any] = collections.deque(maxlen=_MOST_NEW)  # programs that some watch found nothing in
 
     def add(self, watch: Watch) -> None:
         self._watches[watch.id] = watch
@@ -76,9 +80,19 @@ class Watches:
         """On the capturing thread, before the program's first launch."""
         for watch in list(self._watches.values()):
             self._place(watch, program)
-            if watch.expression and not watch.matched and not watch.told and (why := self._why(watch, [program])):
+        if any(self._puzzled()):
+            self._new.append(program)
+
+    def look(self) -> None:
+        """On the agent's thread, for files may be read: tells why a watch found nothing in the programs made since the last look."""
+        new = [self._new.popleft() for _ in range(len(self._new))]
+        for watch in self._puzzled() if new else ():
+            if why := self._why(watch, new):
                 watch.told = True
                 self._session.later("notice", text=f"watch {watch.name}{why}", path="", line=0, category="watch")
+
+    def _puzzled(self) -> list[Watch]:
+        return [watch for watch in list(self._watches.values()) if watch.expression and not watch.matched and not watch.told]
 
     def _why(self, watch: Watch, programs: list[Any]) -> str:
         return unmatched.why(watch.expression, watch.path, programs, self._session.texts)
@@ -147,7 +161,6 @@ class Watches:
         if not event.get("placeholder"):
             told["snapshot"] = kept.add(watch.id, watch.name, event, where)
         return told if kept.due(watch.id, told) else None
-
 
     def _tell_digest(self, watch: Watch, event: dict[str, Any], told: Answer, where: Place | None) -> None:
         step, backward = told["step"], told["backward"]

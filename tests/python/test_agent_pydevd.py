@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "adapter"))
 
 from dvm_adapter.client import Client  # noqa: E402
 
-from dvm_core.agent import python_stop, tracing  # noqa: E402
+from dvm_core.agent import debug, python_stop, tracing  # noqa: E402
 
 TARGET = ROOT / "tests" / "data" / "agent" / "pydevd_target.py"
 
@@ -226,6 +226,14 @@ def test_without_debugpy_nothing_is_attached_and_nothing_is_done():
 def test_a_missing_internal_is_named():
     with pytest.raises(python_stop.Incompatible, match=r"has no object.do_wait_suspend: stops in the tensor engine need debugpy 1\.8\.22"):
         python_stop._need(object(), "do_wait_suspend")
+
+
+def test_a_debugpy_that_does_not_fit_listens_all_the_same_and_is_told_of(monkeypatch, capsys):
+    monkeypatch.setattr(debug, "_debugpy", lambda: types.SimpleNamespace(listen=lambda address: ("127.0.0.1", 4711)))
+    monkeypatch.setattr(debug, "listening", None)
+    monkeypatch.setattr(python_stop, "debugger", lambda attached=True: object())
+    assert debug.listen() == debug.listening == ("127.0.0.1", 4711)
+    assert "has no object.on_configuration_done" in capsys.readouterr().err
 
 
 def test_the_top_frame_is_the_users():

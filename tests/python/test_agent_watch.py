@@ -1,5 +1,6 @@
 """What the panels ask for while a captured function runs: watches, steps, memory, programs, disassembly, status."""
 # ruff: noqa: F811 - fixtures are named as what they are imported as
+import ast
 import base64
 import importlib.util
 import sys
@@ -13,7 +14,7 @@ from agent_harness import Refused, Running, adapter, line_of  # noqa: F401 - the
 
 import dvm_core as dvm
 from dvm_core import _core, agent
-from dvm_core.agent import session, watches
+from dvm_core.agent import session, unmatched, watches
 from dvm_core.agent.connection import TICK
 
 MODEL = """import dvm_core as dvm
@@ -100,6 +101,24 @@ def forward(x, w):
     assert adapter.request("watch", expression="w", path=str(tmp_path / "called.py"), what="stats")["message"].endswith(
         "; w is an argument of layer, and no instruction makes it: watch what is made of it")
     del sys.modules["called"]
+
+
+def test_a_text_nested_too_deeply_to_be_read_has_no_functions():
+    deep = "def f(x):\n    return " + "(" * 20_000 + "x" + ")" * 20_000
+    assert unmatched._functions(deep) == ()
+    call = ast.parse("g(x)", mode="eval").body
+    for _ in range(5_000):
+        call = ast.Call(call, [], [])
+    assert unmatched._written(call) == "a call"
+
+
+def test_no_file_is_read_on_the_thread_that_captures(adapter, model, monkeypatch):
+    threads = []
+    monkeypatch.setattr(unmatched, "why", lambda *_: threads.append(threading.get_ident()) or "; look elsewhere")
+    adapter.request("watch", expression="nowhere", path=model.__file__, what="stats")
+    run(model)
+    assert adapter.event("notice")["text"] == "watch nowhere; look elsewhere"
+    assert threads and threading.get_ident() not in threads
 
 
 def test_the_hooks_of_watches_that_are_taken_back_go_soon(adapter, model, monkeypatch):
@@ -344,7 +363,7 @@ def test_memory(adapter, model):
 def test_status(adapter, model):
     run(model, 2)
     told = adapter.request("status")
-    assert (told["device"], told["devices"][:2], told["rank"], told["reload"]) == ("cpu", ["cpu", "npu-sim:910b"], 0, None)
+    assert (told["device"], told["devices"][:2], told["rank"], told["reload"]) == ("cpu", ["cpu", "npu-sim:910b"], None, None)
     assert set(told["stats"]["time_us"]) >= {"record", "kernels"} and told["stats"]["functions"]
     assert told["programs"] >= 1 and told["launches"] >= 2 and 0 < told["selectorHitRate"] <= 1 and told["step"] >= 2
     assert adapter.request("device", device="cpu") == {"device": "cpu", "switched": False, "retiled": 0}

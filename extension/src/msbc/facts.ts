@@ -101,3 +101,13 @@ export function saidBy(stderr: string): string | undefined {
   const lines = stderr.split(/\r?\n/).filter((line) => line.startsWith('dvm: '));
   return lines.at(-1)?.slice('dvm: '.length);
 }
+
+/** The facts that `dvm dis --json` has printed; undefined where it is anything else, as when something at Python's start prints as well. */
+export function factsIn(stdout: string): MsbcFacts | undefined {
+  try {
+    const found = JSON.parse(stdout) as MsbcFacts | null;
+    return Array.isArray(found?.instructions) ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -4,12 +4,13 @@ import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
 import { findInterpreter, probe } from '../launch/interpreter';
 import { log, messageOf } from '../log';
-import { saidBy, type MsbcFacts, type ToMsbcPage } from './facts';
+import { factsIn, saidBy, type MsbcFacts, type ToMsbcPage } from './facts';
 
 /** Rows of the page's table; a longer program is read with `dvm dis`. */
 export const MOST = 20_000;
 const PATIENCE_MS = 60_000;
 const MOST_TEXT = 256 * 1024 * 1024;
+const SHOWN = 500; // characters, in the log
 
 type Refusal = Omit<ToMsbcPage & { type: 'refused' }, 'type'>;
 
@@ -32,7 +33,13 @@ export async function readFacts(file: vscode.Uri, cwd: string): Promise<MsbcFact
   return new Promise((resolve) => {
     const words = ['-m', 'dvm_core', 'dis', '--json', '--most', String(MOST), file.fsPath];
     execFile(path, words, { cwd, timeout: PATIENCE_MS, maxBuffer: MOST_TEXT, windowsHide: true }, (error, stdout, stderr) => {
-      if (!error) return resolve(JSON.parse(stdout) as MsbcFacts);
+      if (!error) {
+        const facts = factsIn(stdout);
+        if (facts) return resolve(facts);
+        const text = l10n.t`What ${path} wrote is not what dvm dis writes. Is something printed at its start?`;
+        log.warn(`${path} ${words.join(' ')}: ${stdout.slice(0, SHOWN)}`);
+        return resolve({ title: cannot, text, remedies: ['again'] });
+      }
       log.warn(`${path} ${words.join(' ')}: ${stderr.trim() || error.message}`);
       const said = saidBy(stderr);
       if (said) return resolve({ title: l10n.t('This file is no valid program'), text: said, remedies: ['again'] });

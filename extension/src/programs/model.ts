@@ -8,7 +8,8 @@ export const RANGE = 500;
 
 const areas = (n: number): string => (n === 1 ? l10n.t('1 area') : l10n.t`${count(n)} areas`);
 const instructions = (n: number): string => (n === 1 ? l10n.t('1 instruction') : l10n.t`${count(n)} instructions`);
-const launched = (n: number): string => (n === 1 ? l10n.t('1 launch') : l10n.t`${count(n)} launches`);
+export const programsText = (n: number): string => (n === 1 ? l10n.t('1 program') : l10n.t`${count(n)} programs`);
+export const launchesText = (n: number): string => (n === 1 ? l10n.t('1 launch') : l10n.t`${count(n)} launches`);
 const facts = (...parts: (string | false | undefined)[]): string => parts.filter(Boolean).join(' · ');
 
 /** `950 ns`, `5.38 µs`, `1.20 ms`, `3.00 s`; '' where nothing was measured. */
@@ -37,7 +38,7 @@ export function launchTime(advice: Advice | undefined): number {
 export function functionFacts(programs: readonly ProgramInfo[], advice: Advice | undefined): string {
   const time = duration(launchTime(advice));
   const launches = programs.reduce((sum, p) => sum + p.launches, 0);
-  return facts(verdictOf(advice), time && l10n.t`${time} a launch`, launched(launches));
+  return facts(verdictOf(advice), time && l10n.t`${time} a launch`, launchesText(launches));
 }
 
 export interface Fact {
@@ -102,7 +103,7 @@ export const programLabel = (p: ProgramInfo): string => `${direction(p)} #${p.id
 /** `f32[32…48,64] · 5.38 µs · 41 instructions · 3 areas · 212 launches`: what the shapes were, most telling first. */
 export function programDescription(p: ProgramInfo): string {
   const shapes = (p.shapes ?? []).slice(0, 2).join(', ') + ((p.shapes ?? []).length > 2 ? ', …' : '');
-  return facts(shapes, duration(p.ns ?? 0), instructions(p.instructions), areas(p.areas), launched(p.launches));
+  return facts(shapes, duration(p.ns ?? 0), instructions(p.instructions), areas(p.areas), launchesText(p.launches));
 }
 
 export const programTooltip = (p: ProgramInfo): string =>

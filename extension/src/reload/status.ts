@@ -4,6 +4,7 @@ import * as vscode from 'vscode';
 import { log, messageOf } from '../log';
 import type { Reload, Status } from '../protocol';
 import type { Sessions } from '../sessions';
+import { launchesText, programsText } from '../programs/model';
 import { count } from '../text';
 import { reloadLine } from './report';
 
@@ -69,8 +70,8 @@ export class StatusBar implements vscode.Disposable {
   async chooseDevice(): Promise<void> {
     const status = await this.sessions.request<Status>('dvm/status');
     const devices = status.devices ?? (status.device ? [status.device] : []);
-    const items = devices.map((label) => ({ label, description: label === status.device ? 'now' : '' }));
-    const chosen = await vscode.window.showQuickPick(items, { title: 'Run tensors on' });
+    const items = devices.map((label) => ({ label, description: label === status.device ? l10n.t('now') : '' }));
+    const chosen = await vscode.window.showQuickPick(items, { title: l10n.t('Run tensors on') });
     if (!chosen || chosen.label === status.device) return;
     const answer = await this.sessions.request<Status>('dvm/device', { device: chosen.label });
     this.update({ ...answer, pending: answer.pending });
@@ -109,7 +110,7 @@ export class StatusBar implements vscode.Disposable {
     const facts = [
       l10n.t`device ${device}`,
       pending ? l10n.t`${pending} when this step has ended` : '',
-      programs === undefined ? '' : l10n.t`${count(programs)} programs, ${count(launches ?? 0)} launches`,
+      programs === undefined ? '' : `${programsText(programs)}, ${launchesText(launches ?? 0)}`,
       typeof selectorHitRate === 'number' ? l10n.t`selector hits ${(100 * selectorHitRate).toFixed(1)} %` : '',
       l10n.t('click to switch the device'),
     ];

@@ -27,7 +27,7 @@ export async function watchResult(model: WatchModel, sessions: Sessions, result:
   const { program, instruction, name, place } = result;
   if (/^[A-Za-z_][\w.]*$/.test(name) && place) return model.add({ expression: name, path: place.path, line: place.line });
   const session = sessions.current();
-  if (!session) throw new Error('no DVM debug session is running');
+  if (!session) throw new Error(l10n.t('no DVM debug session is running'));
   return model.add({ expression: name, of: { program, instruction, session: session.id } });
 }
 
@@ -35,14 +35,14 @@ export async function watchResult(model: WatchModel, sessions: Sessions, result:
 export async function chooseInstruction(sessions: Sessions): Promise<Result | undefined> {
   const item = vscode.debug.activeStackItem;
   if (!(item instanceof vscode.DebugStackFrame) || item.session.type !== 'dvm')
-    throw new Error('stop on a tensor line first: the instructions around the stop are listed');
+    throw new Error(l10n.t('stop on a tensor line first: the instructions around the stop are listed'));
   const args = { threadId: item.threadId, startFrame: 0, levels: 100 };
   type Frames = { stackFrames: { id: number; instructionPointerReference?: string }[] };
   const { stackFrames } = await sessions.request<Frames>('stackTrace', args, item.session);
   const at =
     stackFrames.find((f) => f.id === item.frameId)?.instructionPointerReference ??
     stackFrames.find((f) => f.instructionPointerReference)?.instructionPointerReference;
-  if (!at) throw new Error('the stop is in no tensor program');
+  if (!at) throw new Error(l10n.t('the stop is in no tensor program'));
   const asked = { memoryReference: at, instructionOffset: -BEFORE, instructionCount: BEFORE + AFTER };
   const { instructions } = await sessions.request<{ instructions: Row[] }>('disassemble', asked, item.session);
   const items = instructions.flatMap((row) => {
@@ -58,7 +58,7 @@ export async function chooseInstruction(sessions: Sessions): Promise<Result | un
         ]
       : [];
   });
-  if (!items.length) throw new Error('no instruction around the stop has a result');
+  if (!items.length) throw new Error(l10n.t('no instruction around the stop has a result'));
   const chosen = await vscode.window.showQuickPick(items.reverse(), { title: l10n.t('Watch the result of an instruction') });
   return chosen?.result;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { areaText, headFacts, saidBy, sizeOf, type MsbcFacts } from '../../../extension/src/msbc/facts';
+import { areaText, factsIn, headFacts, saidBy, sizeOf, type MsbcFacts } from '../../../extension/src/msbc/facts';
 
 test('a tensor’s size is that of its elements; a scalar has one', () => {
   assert.equal(sizeOf({ dtype: 'bfloat16', shape: [3, 5] }), 30);
@@ -38,4 +38,10 @@ test('the head says what is not known, and does not list every output', () => {
 test('an instruction without an area says nothing of one', () => {
   const areas = [{ index: 0, kind: 'cube', instructions: [3], tiles: 1, tileRows: 2, tileCols: 2, reason: '' }];
   assert.deepEqual([areaText(areas, 0), areaText(areas, -1)], ['0 · cube', '']);
+});
+
+test('what is not the facts of a file is told from them', () => {
+  assert.deepEqual(factsIn('{"instructions":[]}'), { instructions: [] });
+  for (const text of ['', 'welcome\n{"instructions":[]}', 'null', '[]', '{"instructions":3}'])
+    assert.equal(factsIn(text), undefined);
 });
