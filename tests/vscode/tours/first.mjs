@@ -62,7 +62,9 @@ await tour('first', work, async ({ wb, station }) => {
     await wb.typed('DVM: Prepare a Report of a Fault');
     const text = wb.page.locator('.editor-instance .monaco-editor .view-lines', { hasText: 'Nothing was sent' });
     await text.waitFor();
-    await until('what the doctor says', async () => /everything needed is there|not in order/.test(await text.innerText()));
+    await until('what the doctor says first: the rest is below the window', async () =>
+      /ok\s+Python\s+3\./.test(await text.innerText()),
+    );
   });
 
   await station('how long the extension took to start', async () => {
