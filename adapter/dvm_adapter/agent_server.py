@@ -99,7 +99,7 @@ class AgentServer:
                 return
             if hello.get("type") == "relay":
                 await self._relay(hello["pid"], reader, writer)
-            elif hello.get("type") == "rank":
+            elif hello.get("type") == "rank" and _names_rank(hello):
                 await self.jobs.serve(Link(hello, reader, writer, self._log), hello)
             elif hello.get("type") == "hello":
                 await self._agent(hello, reader, writer)
@@ -200,3 +200,7 @@ async def connect_relay(address: str, token: str, pid: int, log: Log) -> AgentPe
         writer.close()
         raise PeerGone("the first session has ended")
     return AgentPeer(hello, reader, writer, log)
+
+
+def _names_rank(hello: Message) -> bool:
+    return isinstance(hello.get("rank"), int) and all(isinstance(hello.get(key) or 0, int) for key in ("job", "size"))

@@ -75,9 +75,10 @@ class Children:
         """What makes the process a rank: its number, the number of all, and who started them."""
         environment = environment_of(pid) if isinstance(pid, int) else {}
         rank, parent = rank_of(environment), self._session.debuggee.pid
-        if rank is None or (parent and rank == rank_of(environment_of(parent))):
+        fields = stat_fields(pid) if isinstance(pid, int) else []
+        if rank is None or not fields or (parent and rank == rank_of(environment_of(parent))):
             return None
-        return {"rank": rank, "size": size_of(environment), "job": int(stat_fields(pid)[1])}
+        return {"rank": rank, "size": size_of(environment), "job": int(fields[1])}
 
     def _is_helper(self, configuration: dict[str, Any]) -> bool:
         pid = configuration.get("subProcessId")

@@ -10,7 +10,8 @@ from .agent_peer import Message
 from .errors import RequestError
 
 if TYPE_CHECKING:
-    from .job import Job, Rank
+    from .edit import Rank
+    from .job import Job
 
 _STEPS = 256  # of a watch, for which digests of some ranks are awaited
 _ANSWER = 5.0  # seconds for a rank's bytes, and for the difference

@@ -1,80 +1,23 @@
-"""The ranks of one job, as the adapter sees them from which it was started: an edit goes to all of them before the same step, or to none.
-
-Each rank prepares the edit and says at which step it is; all are told a later one. A rank that has come there makes the swap, records that
-step with the new code, votes, and waits: only when all have voted yes does any of it count. Nobody waits without an end: VOTES seconds
-after the first vote the edit is off."""
+"""The ranks of one job, as the adapter sees them from which it was started: an edit goes to all of them before the same
+step, or to none (edit)."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
-import math
-from collections.abc import Coroutine, Iterable
+import os
+from collections.abc import Coroutine
 from typing import Any
 
 from dvm_wire import saves
-from dvm_wire.doors import start_time
 
+from . import edit as edits
 from .agent_peer import Message
 from .compared import Compared
+from .edit import Edit, Rank
 from .errors import RequestError
 from .link import Link
 from .log import Log
 
-PREPARE = 10.0  # seconds for a rank to read the edit
-ARM = 5.0  # seconds for it to take the step it is told
-VOTES = 5.0  # seconds from the first vote to the last
-SETTLE = 10.0  # seconds for a rank to say what became of its swap
-PENDING = 1.0  # seconds without a vote after which it is said that the edit waits
-AHEAD = 0.02  # seconds to the step that is chosen: by then all ranks have been told
 ATTEMPTS = 6  # each with a step four times as far away
-
-_tickets = itertools.count(1)
-
-
-class Rank:
-    """One rank: its adapter's link and what is known of it."""
-
-    def __init__(self, link: Link, hello: Message) -> None:
-        self.link, self.pid, self.number = link, int(hello["pid"]), int(hello["rank"])
-        self.started = start_time(self.pid)
-        self.stands = False  # at a stop
-
-    @property
-    def name(self) -> str:
-        return f"rank {self.number}"
-
-    @property
-    def lives(self) -> bool:
-        return bool(self.started) and start_time(self.pid) == self.started
-
-
-class Edit:
-    """One attempt to bring an edit to all ranks: who is in it, and what came from each."""
-
-    def __init__(self, ranks: list[Rank]) -> None:
-        self.ticket = str(next(_tickets))
-        self.ranks = ranks
-        self.reports: dict[Rank, Message] = {}  # what each rank would answer alone
-        self.against: dict[Rank, str] = {}  # why an edit is off, by the rank that says so
-        self.yes: dict[Rank, int] = {}  # with the step each has begun: calls of compiled models may count several at once
-        self.settled: dict[Rank, Message] = {}
-        self.changed = asyncio.Event()
-        self.passed = False  # the step that was chosen had come and gone somewhere, or was not the same everywhere
-        self.replaced = False  # by a later save, before anybody has voted
-
-    @property
-    def reason(self) -> str:
-        return "; ".join(f"{rank.name}: {why}" for rank, why in sorted(self.against.items(), key=lambda item: item[0].number))
-
-    def wake(self) -> None:
-        self.changed.set()
-
-    async def next(self, timeout: float) -> None:
-        """Returns when something has come from a rank, or after the time."""
-        with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-            await asyncio.wait_for(self.changed.wait(), timeout)
-        self.changed.clear()
 
 
 class Job:
@@ -88,28 +31,34 @@ class Job:
         self._holder: Rank | None = None  # at whose stop the others are held
         self._log = log
         self._edit: Edit | None = None
+        self._unsettled: dict[str, Edit] = {}  # by ticket: kept, but not every rank has said what came of it
+        self._tasks: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self._saves: dict[str, saves.Stamp | None] = {}  # each save is seen by all ranks, and taken once
 
     # ---- the ranks
     def join(self, link: Link, hello: Message) -> Rank:
-        rank = self.ranks[int(hello["pid"])] = Rank(link, hello)
+        rank = Rank(link, hello)
+        self._left = [other for other in self._left if other.pid != rank.pid]
+        if (before := self.ranks.get(rank.pid)) is not None:
+            before.link.close()  # its session has come anew
+        self.ranks[rank.pid] = rank
         self._size = int(hello.get("size") or 0)
         link.on_event = lambda event: self._heard(rank, event)
         return rank
 
     def leave(self, rank: Rank) -> None:
-        del self.ranks[rank.pid]
-        self._left.append(rank)
+        if self.ranks.get(rank.pid) is rank:
+            del self.ranks[rank.pid]
+            self._left.append(rank)
         if rank is self._holder:
             self._release(rank)
-        edit = self._edit
-        if edit is not None and rank in edit.ranks:
-            edit.against.setdefault(rank, "its session has ended" if rank.lives else "its process has ended")
-            edit.wake()
+        if self._edit is not None:
+            self._edit.left(rank)
+        for edit in list(self._unsettled.values()):
+            self._forget_if_settled(edit)
 
     def _heard(self, rank: Rank, event: Message) -> None:
-        edit = self._edit
         if event["ev"] == "stands":
             rank.stands = bool(event.get("stands"))
             if event.get("hold") and self._holder is None:
@@ -119,15 +68,15 @@ class Job:
             self._release(rank)
         elif event["ev"] == "digest":
             self._compared.heard(rank, event)
-        elif edit is not None and event.get("ticket") == edit.ticket:
-            if event["ev"] == "settled":
-                edit.settled[rank] = {key: value for key, value in event.items() if key not in ("ev", "ticket")}
-            elif event.get("ok"):
-                edit.yes[rank] = int(event["step"])
-                edit.passed = edit.passed or len(set(edit.yes.values())) > 1
+        elif self._edit is not None and event.get("ticket") == self._edit.ticket:
+            self._edit.heard(rank, event)
+        elif event["ev"] == "settled" and (edit := self._unsettled.get(str(event.get("ticket")))) is not None:
+            edit.heard(rank, event)
+            if edit.lost:
+                self._spawn(self._mend(edit))
             else:
-                edit.against.setdefault(rank, str(event.get("reason")))
-            edit.wake()
+                rank.link.tell("told", body=edit.settled[rank])
+                self._forget_if_settled(edit)
 
     def _tell_others(self, rank: Rank, event: str, **fields: Any) -> None:
         for other in self.ranks.values():
@@ -161,148 +110,74 @@ class Job:
 
     async def take(self, path: str, undo: bool = False) -> dict[int, Message]:
         """Brings the file as it is on disk to all ranks, or with `undo` takes back its last edit, with "" the last of all. The answer by
-        process id; each rank is told its own."""
-        if self._edit is not None and not self._edit.yes:
-            self._edit.replaced = True
-            self._edit.wake()
-        async with self._lock:
+        process id; each rank is told its own. One for another file waits until the edit before it is decided."""
+        if self._edit is not None and not self._edit.yes and _same(self._edit.path, path):
+            self._edit.replace("replaced by an undo" if undo else "replaced by a later save")
+        told = asyncio.get_running_loop().call_later(edits.PENDING, self._tell_queued, path)
+        try:
+            await self._lock.acquire()
+        finally:
+            told.cancel()
+        try:
             ranks = list(self.ranks.values())
             reason = self._others()
-            bodies = dict.fromkeys(ranks, _refused(path, [reason])) if reason else await self._try(path, undo, ranks)
+            bodies = dict.fromkeys(ranks, edits.refused(path, [reason])) if reason else await self._try(path, undo, ranks)
             for rank, body in bodies.items():
                 rank.link.tell("told", body=body)
             return {rank.pid: body for rank, body in bodies.items()}
+        finally:
+            self._lock.release()
+
+    def _tell_queued(self, path: str) -> None:
+        before = os.path.basename(self._edit.path) if self._edit is not None else ""
+        for rank in self.ranks.values():
+            rank.link.tell("told", body=edits.waits(path, f"waits for the edit of {before or 'another file'} before it"))
 
     async def _try(self, path: str, undo: bool, ranks: list[Rank]) -> dict[Rank, Message]:
-        text = None if undo else await asyncio.to_thread(_text, path)
+        try:
+            text = None if undo else await asyncio.to_thread(_text, path)
+        except (OSError, SyntaxError, ValueError) as error:
+            return dict.fromkeys(ranks, edits.refused(path, [f"{path} cannot be read: {error}"]))
         for attempt in range(ATTEMPTS):
-            edit = self._edit = Edit(ranks)
+            edit = self._edit = Edit(ranks, path, undo)
             try:
-                if await self._attempt(edit, path, text, undo, 4**attempt):
-                    return edit.reports
+                if not await edit.attempt(text, 4**attempt):
+                    continue
+                if edit.kept:  # what became of an older text of the file does not matter any more
+                    self._unsettled = {ticket: other for ticket, other in self._unsettled.items() if not _same(other.path, edit.path)}
+                    self._unsettled[edit.ticket] = edit
+                    self._forget_if_settled(edit)
+                return edit.reports
             finally:
                 self._edit = None
-        return dict.fromkeys(ranks, _refused(path, ["the ranks had passed every step that was chosen"]))
+        return dict.fromkeys(ranks, edits.refused(path, ["the ranks had passed every step that was chosen"]))
 
-    async def _attempt(self, edit: Edit, path: str, text: str | None, undo: bool, further: int) -> bool:
-        """False if the step that was chosen had come and gone."""
-        await self._prepare(edit, path, text, undo)
-        active = [rank for rank in edit.ranks if rank in edit.reports and (edit.reports[rank].get("ready") or {}).get("meaningful")]
-        waiting = [rank for rank in edit.ranks if rank in edit.reports and "ready" in edit.reports[rank]]
-        step = 0
-        if active and not edit.against:
-            at = [edit.reports[rank]["ready"] for rank in active]
-            step = max(ready["step"] for ready in at) + further * (1 + math.ceil(AHEAD * max(ready["rate"] for ready in at)))
-            await self._arm(edit, active, step)
-            await self._votes(edit, active, step)
-        keep = not edit.passed and not edit.against and not edit.replaced
-        reason = edit.reason or ("replaced by a later save" if edit.replaced else "the step had been passed")
-        await _all(rank.link.ask("decide", ticket=edit.ticket, keep=keep, reason=reason, timeout=ARM) for rank in waiting)
-        await self._settled(edit, waiting)
-        if edit.passed and not edit.against and not edit.replaced:
-            return False
-        if keep:
-            await self._mend(edit, path, undo, active)
-        if edit.against or not keep:
-            edit.reports = dict.fromkeys(edit.ranks, _refused(path, [edit.reason or reason]))
-        else:
-            for rank in waiting:  # one that has not said what came of it is still in that step
-                report = {key: value for key, value in edit.reports[rank].items() if key != "ready"}
-                edit.reports[rank] = edit.settled.get(rank) or {**report, "step": step, "pending": True}
-        return True
+    async def _mend(self, edit: Edit) -> None:
+        """A rank has said after the answer that it could not keep its word, or could while another could not: all are told."""
+        async with self._lock:
+            if edit.ticket in self._unsettled and await edit.mend():
+                for rank in edit.ranks:
+                    rank.link.tell("told", body=edits.refused(edit.path, [edit.reason]))
+            self._forget_if_settled(edit)
 
-    async def _prepare(self, edit: Edit, path: str, text: str | None, undo: bool) -> None:
-        async def ask(rank: Rank) -> None:
-            try:
-                report = await rank.link.ask("prepare", ticket=edit.ticket, path=path, text=text, undo=undo, timeout=PREPARE)
-            except RequestError as error:
-                edit.against.setdefault(rank, str(error))
-                return
-            edit.reports[rank] = {key: value for key, value in report.items() if key not in ("re", "ok")}
-            if report.get("outcome") == "refused":
-                edit.against[rank] = "; ".join(report.get("reasons") or [])
+    def _forget_if_settled(self, edit: Edit) -> None:
+        if not edit.unsettled:
+            self._unsettled.pop(edit.ticket, None)
 
-        await _all(ask(rank) for rank in edit.ranks)
-
-    async def _arm(self, edit: Edit, active: list[Rank], step: int) -> None:
-        """Tells the step."""
-        async def ask(rank: Rank) -> None:
-            try:
-                answer = await rank.link.ask("arm", ticket=edit.ticket, step=step, timeout=ARM)
-                edit.passed = edit.passed or not answer.get("armed")
-            except RequestError as error:
-                edit.against.setdefault(rank, str(error))
-
-        await _all(ask(rank) for rank in active)
-
-    async def _votes(self, edit: Edit, active: list[Rank], step: int) -> None:
-        """Returns when all have voted, one against it, or one not in time."""
-        loop = asyncio.get_running_loop()
-        pending, end = loop.time() + PENDING, math.inf
-        while not edit.against and not edit.passed and len(edit.yes) < len(active):
-            now = loop.time()
-            if edit.yes:
-                end = min(end, now + VOTES)
-            elif edit.replaced:
-                return
-            elif now >= pending:
-                pending = math.inf
-                self._tell_pending(edit, active, step)
-            if now >= end:
-                for rank in set(active) - set(edit.yes):
-                    why = "; it stands at a stop" if rank.stands else ""
-                    edit.against[rank] = f"did not come to step {step} within {VOTES:g} s of the others{why}: save again when it does"
-                return
-            await edit.next(min(pending, end) - now if min(pending, end) < math.inf else 60)
-
-    def _tell_pending(self, edit: Edit, active: list[Rank], step: int) -> None:
-        for rank in active:
-            body = {key: value for key, value in edit.reports[rank].items() if key != "ready"}
-            rank.link.tell("told", body={**body, "step": step, "pending": True, "reasons": [
-                *(body.get("reasons") or []), f"waits for all {len(active)} ranks to come to step {step}"]})
-
-    async def _settled(self, edit: Edit, ranks: list[Rank]) -> None:
-        """Until each that was decided for has said what came of it, or has gone."""
-        end = asyncio.get_running_loop().time() + SETTLE
-        while any(rank not in edit.settled and rank.pid in self.ranks for rank in ranks):
-            left = end - asyncio.get_running_loop().time()
-            if left <= 0:
-                break
-            await edit.next(left)
-
-    async def _mend(self, edit: Edit, path: str, undo: bool, active: list[Rank]) -> None:
-        """A rank that had agreed could not keep its word: those that could take the edit back."""
-        lost = {rank: "; ".join(report.get("reasons") or []) for rank, report in edit.settled.items()
-                if rank in active and report.get("outcome") == "refused"}
-        if not lost:
-            return
-        edit.against.update(lost)
-        kept = [rank for rank in active if rank not in lost]
-        if undo:
-            edit.against.update(dict.fromkeys(kept, "had taken the edit back: save the file again to have one text in all ranks"))
-        else:
-            await _all(rank.link.ask("undoReload", path=path, timeout=SETTLE) for rank in kept)
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
-async def _all(work: Iterable[Coroutine[Any, Any, Any]]) -> None:
-    """All at once; who cannot be asked any more has gone, which is told elsewhere."""
-    for result in await asyncio.gather(*work, return_exceptions=True):
-        if isinstance(result, BaseException) and not isinstance(result, RequestError):
-            raise result
-
-
-def _refused(path: str, reasons: list[str]) -> Message:
-    return {"outcome": "refused", "path": path, "step": 0, "reasons": reasons, "changes": [], "instructionsPatched": 0,
-            "instructionsTotal": 0, "ms": 0.0, "heldMs": 0.0, "pending": False}
-
-
-def _text(path: str) -> str | None:
-    """What all ranks shall read, once nobody writes to it; None where each says itself why it cannot be read."""
+def _text(path: str) -> str:
+    """What all ranks shall read, once nobody writes to it. Raises OSError, SyntaxError or ValueError."""
     saves.settle(path)
-    try:
-        return saves.read(path)
-    except (OSError, SyntaxError, ValueError):
-        return None
+    return saves.read(path)
+
+
+def _same(path: str, other: str) -> bool:
+    return path == other or bool(path and other) and os.path.realpath(path) == os.path.realpath(other)
 
 
 class Jobs:

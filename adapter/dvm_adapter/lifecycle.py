@@ -151,7 +151,10 @@ def _choose_console(session: Session, forwarded: Body) -> None:
 async def _find_child_agent(session: Session, relay: Body, pid: int) -> None:
     agent = await connect_relay(str(relay.get("address")), str(relay.get("token")), pid, session.log)
     if isinstance(relay.get("rank"), dict):
-        session.member = await Member.join(session, relay, pid)
+        try:
+            session.member = await Member.join(session, relay, pid)
+        except RequestError as error:
+            session.log.note(f"this rank goes on alone: {error}")
     session.use_agent(agent)
     await agent.run()
 

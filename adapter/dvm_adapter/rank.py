@@ -1,18 +1,20 @@
 """A rank's side of its job: asks the adapter that the job was started from, and does in its own program what that one says."""
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from dvm_wire import MOST_KEPT
 
 from .agent_peer import AgentPeer, Message
+from .edit import waits
 from .errors import RequestError
 from .link import Link, connect
 
 if TYPE_CHECKING:
     from .session import Session
 
-TAKE = 60.0  # seconds for all ranks to take an edit
+TAKE = 60.0  # seconds for all ranks to take an edit, before it is answered that they have yet to
 _FOR_THE_AGENT = ("prepare", "arm", "decide", "undoReload", "tensor", "compare")
 
 
@@ -74,7 +76,12 @@ class Member:
         return await self._body("undo", path=path)
 
     async def _body(self, command: str, **arguments: Any) -> Message:
-        answer = await self._link.ask(command, timeout=TAKE, **arguments)
+        asked = asyncio.ensure_future(self._link.ask(command, timeout=None, **arguments))
+        await asyncio.wait([asked], timeout=TAKE)
+        if not asked.done():  # what becomes of it is told
+            asked.cancel()
+            return waits(str(arguments.get("path") or ""), "waits for all ranks to come to one step")
+        answer = asked.result()
         if not isinstance(answer.get("body"), dict):
             raise RequestError("this rank has left its job")
         return dict(answer["body"])

@@ -198,7 +198,14 @@ class Stops:
         session = self._session
         threads = await self._threads()
         session.tracing.pausing(True)
-        await session.python.ask("pause", {"threadId": threads[0] if threads else 1})
+        try:
+            await session.python.ask("pause", {"threadId": threads[0] if threads else 1})
+        except RequestError as error:
+            session.tracing.pausing(False)
+            if self._holder == holder:
+                self._holder = ""
+            session.log.note(f"not held, though {holder}: {error}")
+            return
         await asyncio.sleep(HOLD_TIMEOUT)
         if self._holder == holder and not session.terminated:
             text = f"not held yet: {holder}, and this rank is in a call that Python cannot stop, such as a collective; it stops behind that"

@@ -1,17 +1,18 @@
 """The adapter that speaks for the ranks of a job: what it asks them, what it decides, what each is told when one is slow, late or gone."""
 import asyncio
+import inspect
 import os
 import subprocess
 import sys
 
 import pytest
-from dvm_adapter import job, link
+from dvm_adapter import edit, link
 from dvm_adapter.agent_server import AgentServer
 from dvm_adapter.errors import RequestError
 from dvm_adapter.log import Log
 from harness import ROOT  # noqa: F401 - puts the adapter on the path
 
-PATH = "/nowhere/model.py"
+PATH = __file__  # any file that can be read
 REPORT = {"outcome": "applied", "path": PATH, "step": 0, "reasons": [], "changes": [], "pending": True}
 
 
@@ -21,9 +22,10 @@ class Rank:
     def __init__(self, number, pid, **answers):
         self.number, self.pid, self.asked, self.told = number, pid, [], []
         self.step, self.vote = 10, True
-        self.answers = {"prepare": self._prepare, "arm": self._arm, "decide": self._decide, "undoReload": {}, **answers}
+        self.answers = {"prepare": self._prepare, "arm": self._arm, "decide": self._decide, "undoReload": {"outcome": "applied"}, **answers}
 
     async def join(self, server, size=2):
+        self.server = server
         self.link = await link.connect(server.address, {"type": "rank", "token": server.token, "pid": self.pid, "rank": self.number,
                                                         "size": size, "job": 1}, Log())
         self.link.serve = self._serve
@@ -34,7 +36,8 @@ class Rank:
     async def _serve(self, command, arguments):
         self.asked.append((command, arguments))
         answer = self.answers[command]
-        return (answer(arguments) if callable(answer) else answer) or {}
+        found = answer(arguments) if callable(answer) else answer
+        return (await found if inspect.isawaitable(found) else found) or {}
 
     def _prepare(self, arguments):
         return {**REPORT, "ready": {"meaningful": True, "step": self.step, "rate": 0.0}}
@@ -93,6 +96,15 @@ def told(*ranks):
 async def until(condition):
     while not condition():
         await asyncio.sleep(0.001)
+
+
+def takes(path, *ranks):
+    """What is played where these ranks take the file once, and are told."""
+    async def play(job):
+        await job.take(path)
+        await until(lambda: all(rank.told for rank in ranks))
+
+    return play
 
 
 def test_the_step_lies_behind_that_of_every_rank(other):
@@ -164,7 +176,7 @@ def test_a_rank_that_is_killed_meanwhile_leaves_the_others_with_the_old_code(oth
 
 
 def test_one_that_stays_away_does_not_hold_the_others_for_long(other, monkeypatch):
-    monkeypatch.setattr(job, "VOTES", 0.1)
+    monkeypatch.setattr(edit, "VOTES", 0.1)
     first, second = pair(other)
     second.vote = None
 
@@ -179,13 +191,14 @@ def test_one_that_stays_away_does_not_hold_the_others_for_long(other, monkeypatc
 
 
 def test_while_nobody_has_come_to_the_step_it_waits_says_so_and_gives_way_to_a_later_save(other, monkeypatch):
-    monkeypatch.setattr(job, "PENDING", 0.02)
+    monkeypatch.setattr(edit, "PENDING", 0.02)
     first, second = pair(other)
     first.vote = second.vote = None
 
     async def play(job):
         waiting = asyncio.ensure_future(job.take(PATH))
         await until(lambda: first.told)
+        monkeypatch.setattr(edit, "PENDING", 60)
         first.vote = second.vote = True
         await asyncio.gather(waiting, job.take(PATH))
         await until(lambda: len(first.told) == 3)
@@ -206,6 +219,132 @@ def test_a_word_that_cannot_be_kept_is_taken_back_by_the_others(other):
 
     played(play, first, second)
     assert told(first) == [[("refused", False, ["rank 1: out of memory"])]] and first.asked[-1] == ("undoReload", {"path": PATH})
+
+
+def test_who_cannot_take_back_what_another_could_not_keep_is_named(other):
+    first, second = pair(other, undoReload={"outcome": "refused", "reasons": ["another edit needs it"]})
+    first.answers["decide"] = lambda arguments: first.link.tell(
+        "settled", ticket=arguments["ticket"], **{**REPORT, "outcome": "refused", "reasons": ["out of memory"], "pending": False})
+    played(takes(PATH, first, second), first, second)
+    why = "rank 1: still has the new code, which it could not take back (another edit needs it): undo the edit in the file and save"
+    assert told(first, second) == [[("refused", False, [f"rank 0: out of memory; {why}"])]] * 2
+
+
+@pytest.mark.parametrize("outcome", ["applied", "refused"])
+def test_what_comes_of_a_long_step_is_told_when_it_ends_and_mended(other, monkeypatch, outcome):
+    monkeypatch.setattr(edit, "SETTLE", 0.05)
+    first, second = pair(other, decide=None)
+
+    async def play(job):
+        await job.take(PATH)
+        ticket = second.asked[-1][1]["ticket"]
+        second.link.tell("settled", ticket=ticket, **{**REPORT, "outcome": outcome, "reasons": ["late"], "pending": False})
+        await until(lambda: len(second.told) == 2 and len(first.told) == (2 if outcome == "refused" else 1) and not job._unsettled)
+
+    played(play, first, second)
+    assert told(second)[0][0] == ("applied", True, [])
+    if outcome == "applied":
+        assert told(first, second) == [[("applied", False, [])], [("applied", True, []), ("applied", False, ["late"])]]
+    else:
+        assert first.told[1]["reasons"] == second.told[1]["reasons"] == ["rank 1: late"]
+        assert first.asked[-1] == ("undoReload", {"path": PATH})
+
+
+def test_a_rank_that_is_in_its_step_when_another_cannot_keep_its_word_takes_the_edit_back_behind_it(other, monkeypatch):
+    monkeypatch.setattr(edit, "SETTLE", 0.05)
+    first, second = pair(other, decide=None)
+    first.answers["decide"] = lambda arguments: first.link.tell(
+        "settled", ticket=arguments["ticket"], **{**REPORT, "outcome": "refused", "reasons": ["out of memory"], "pending": False})
+
+    async def play(job):
+        await job.take(PATH)
+        ticket = second.asked[-1][1]["ticket"]
+        assert "undoReload" not in dict(second.asked)
+        second._decide({"ticket": ticket, "keep": True})
+        await until(lambda: len(first.told) == 2)
+
+    played(play, first, second)
+    assert first.told[0]["reasons"] == ["rank 0: out of memory; rank 1: is still in that step: takes the edit back behind it"]
+    assert first.told[1]["reasons"] == ["rank 0: out of memory"] and second.asked[-1] == ("undoReload", {"path": PATH})
+
+
+def test_two_files_saved_together_are_both_taken(other, tmp_path):
+    first, second = pair(other)
+    paths = [str(tmp_path / name) for name in ("model.py", "layers.py")]
+
+    async def play(job):
+        for path in paths:
+            with open(path, "w") as file:
+                file.write("RATE = 1\n")
+        waiting = asyncio.ensure_future(job.take(paths[0]))
+        await until(lambda: job._edit is not None)
+        await asyncio.gather(waiting, job.take(paths[1]))
+        await until(lambda: len(first.told) == 2)
+
+    played(play, first, second)
+    assert [arguments["path"] for command, arguments in second.asked if command == "prepare"] == paths
+    assert told(first) == [[("applied", False, [])] * 2] and first.decisions() == second.decisions() == [True, True]
+
+
+def test_a_file_that_waits_behind_another_says_so(other, monkeypatch, tmp_path):
+    monkeypatch.setattr(edit, "PENDING", 0.02)
+    first, second = pair(other)
+    first.vote = second.vote = None
+
+    async def play(job):
+        waiting = asyncio.ensure_future(job.take(PATH))
+        behind = asyncio.ensure_future(job.take(str(tmp_path / "gone.py")))
+        await until(lambda: len(first.told) == 2)
+        second.link.close()
+        await asyncio.gather(waiting, behind)
+
+    played(play, first, second)
+    assert {body["reasons"][0] for body in first.told[:2]} == {"waits for all 2 ranks to come to step 11",
+                                                               "waits for the edit of test_job.py before it"}
+
+
+def test_one_that_is_not_ready_in_time_or_does_not_wait_is_told_no(other, monkeypatch):
+    monkeypatch.setattr(edit, "PREPARE", 0.05)
+    first, second = pair(other)
+
+    async def play(job):
+        go_on = asyncio.Event()
+        second.answers["prepare"] = lambda arguments: go_on.wait()
+        await job.take(PATH)
+        await until(second.decisions)
+        go_on.set()
+        second.answers["prepare"] = {**REPORT, "reasons": ["waits for the call you are stopped in to end"]}
+        await job.take(PATH)
+        await until(lambda: len(first.told) == 2)
+
+    played(play, first, second)
+    assert first.decisions() == [False, False] and second.decisions() == [False]
+    assert "within 0 s" in first.told[0]["reasons"][0]
+    assert first.told[1]["reasons"] == ["rank 1: waits for the call you are stopped in to end"]
+
+
+def test_a_file_that_cannot_be_read_is_refused_once_for_all(other, tmp_path):
+    first, second = pair(other)
+    played(takes(str(tmp_path / "gone.py"), first), first, second)
+    assert first.told[0]["outcome"] == "refused" and "gone.py cannot be read: " in first.told[0]["reasons"][0] and not second.asked
+
+
+def test_a_session_that_comes_anew_takes_the_place_of_the_one_before(other):
+    first, second = pair(other)
+
+    async def play(job):
+        anew = await Rank(1, other.pid).join(first.server)
+        await second.task
+        assert job.ranks.keys() == {first.pid, other.pid} and not job._others()
+        anew.link.close()
+        await until(lambda: len(job.ranks) == 1)
+        assert [rank.number for rank in job._left] == [1]
+        back, junk = await Rank(1, other.pid).join(first.server), await Rank("one", other.pid).join(first.server)
+        await junk.task
+        await until(lambda: not job._others())
+        back.link.close()
+
+    played(play, first, second)
 
 
 def test_not_without_all_ranks(other):
