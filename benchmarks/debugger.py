@@ -243,9 +243,9 @@ def one_map(folder: Path, count: int) -> Iterator[Row]:
 def measured(quick: bool, folder: Path | None = None) -> Iterator[Row | Share]:
     with tempfile.TemporaryDirectory(dir=folder) as made:
         path = Path(made)
-        yield launched(20 if quick else 1000, path, 1 if quick else 5)
-        yield from attached(20 if quick else 1000, path, 1 if quick else 7)
-        yield from pure_python(path, 1 if quick else 7)
+        yield launched(20 if quick else 500, path, 1 if quick else 5)
+        yield from attached(20 if quick else 300, path, 1 if quick else 5)
+        yield from pure_python(path, 1 if quick else 5)
         yield from stops(path, 5 if quick else 60)
         yield entering(path, 2 if quick else 15)
         yield from events(path, 1.0 if quick else 5.0)
