@@ -61,8 +61,10 @@ $(VSIX): $(STAMPS)/node $(TYPESCRIPT) $(filter adapter/%,$(MODULES)) package.jso
 	@tail -1 build/vsce.log
 
 # ---- tests -----------------------------------------------------------------------------------------------------------------------
+# The workbench waits more than it computes: the sanitizers' builds take what it leaves.
 test: setup $(STAMPS)/extension $(STAMPS)/vscode $(VSIX) ## the set-up and every test
-	@$(MAKE) -k test-python test-protocol test-extension test-vscode sanitize
+	@failed=0; $(MAKE) -k test-python test-protocol test-extension || failed=1; \
+	$(MAKE) -k -j2 --output-sync=target test-vscode sanitize || failed=1; exit $$failed
 
 test-python: setup torch ## unit, property and conformance tests
 	$(PY) -m pytest $(WORKERS) --dist loadfile tests/python tests/conformance
@@ -83,7 +85,7 @@ test-vscode: setup $(STAMPS)/vscode $(VSIX) ## the whole product in a real VS Co
 
 # A program of the core's sources without Python; EFFORT=20 draws twenty times as much.
 sanitize: $(STAMPS)/packages ## native tests built for the address, undefined behaviour and thread sanitizers
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/sanitize.sh $${EFFORT:-1}
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" nice -n 19 scripts/sanitize.sh $${EFFORT:-1}
 
 # ---- the rest --------------------------------------------------------------------------------------------------------------------
 demo: setup ## train a model under the debugger and show what it does
