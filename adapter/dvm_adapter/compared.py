@@ -35,13 +35,16 @@ class Compared:
         steps = self._digests.setdefault(key, collections.OrderedDict())
         found = steps.setdefault(int(event["step"]), {})
         found[rank] = event
-        if len(found) == len(self._job.ranks) > 1:
+        ranks = set(self._job.ranks.values())
+        if len(ranks) > 1 and ranks <= found.keys():
             del steps[int(event["step"])]
-            self._look(key, found)
+            self._look(key, {rank: found[rank] for rank in ranks})
         elif len(steps) > _STEPS:
             steps.popitem(last=False)
 
     def _look(self, key: _Key, found: dict[Rank, Message]) -> None:
+        if any(event.get("missing") for event in found.values()):  # a copy that came too late
+            return
         if len({event.get("digest") for event in found.values()}) == 1:
             self._differing.discard(key)
         elif key not in self._differing:

@@ -170,9 +170,11 @@ class Session:
 
     def _poll(self) -> float:
         events = _core.poll_events(_EVENTS_AT_ONCE)
+        if lost := sum(event["count"] for event in events if event["kind"] == "dropped"):  # those before all others here
+            self._left_out += lost
+            self.watches.lost()
         for event in events:
             if event["kind"] == "dropped":
-                self._left_out += event["count"]
                 continue
             told = self.watches.snapshot(event) or self.sampling.snapshot(event)
             if told is not None and "stats" in told:

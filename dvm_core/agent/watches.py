@@ -38,7 +38,7 @@ class Watch:
     matched: list[Answer] = field(default_factory=list)
     places: dict[tuple[int, int], Place] = field(default_factory=dict)  # of what matched
     across: bool = False  # other ranks have it as well: digests are told, for the adapter to compare
-    since: int = -1  # across: the step in which it was first taken, perhaps not from its beginning
+    since: int = -1  # across: the step in which it was first taken, or again after a loss, perhaps not from its beginning
     times: dict[bool, tuple[int, int]] = field(default_factory=dict)  # across: by backward the last step, and how often in it
     told: bool = False  # why nothing can
 
@@ -166,15 +166,21 @@ class Watches:
         step, backward = told["step"], told["backward"]
         if watch.since < 0:
             watch.since = step
-        if step == watch.since or event.get("placeholder"):
+        if step == watch.since:
             return
         last, count = watch.times.get(backward, (-1, 0))
         watch.times[backward] = step, count + 1 if step == last else 0
+        taken = {"missing": True} if event.get("placeholder") else {
+            "snapshot": self._session.kept.add(watch.id, watch.name, event, where),
+            "digest": hashlib.blake2b(event["data"], digest_size=16).hexdigest()}
         self._session.connection.event(
-            "digest", watch=watch.id, snapshot=self._session.kept.add(watch.id, watch.name, event, where), name=watch.name, step=step,
-            backward=backward, ordinal=watch.times[backward][1], shape=told["shape"], dtype=told["dtype"],
-            path=where.path if where is not None else "", line=where.line if where is not None else 0,
-            digest=hashlib.blake2b(event["data"], digest_size=16).hexdigest())
+            "digest", watch=watch.id, name=watch.name, step=step, backward=backward, ordinal=watch.times[backward][1], shape=told["shape"],
+            dtype=told["dtype"], path=where.path if where is not None else "", line=where.line if where is not None else 0, **taken)
+
+    def lost(self) -> None:
+        """Events have gone missing, which nobody can tell the watch of: which time in its step the next one is cannot be known."""
+        for watch in self._watches.values():
+            watch.since = -1
 
 
 def wire_snapshot(event: dict[str, Any], watch: int | None, name: str, backward: bool, with_data: bool = True) -> Answer:
@@ -208,7 +214,7 @@ def watch(session: Session, arguments: Arguments) -> Answer:
     """A variable by `expression` (path and line narrow it), a `path` and `line`, or a `program` and `instruction`.
 
     keep: of "values" so many snapshots are kept here, for `view` and `compare`; their events have a `snapshot` number instead of data.
-    across: of these there are `digest` events instead, one for each."""
+    across: of these there are `digest` events instead, one for each, with `missing` where there is a placeholder."""
     what = need(arguments, "what", str, "stats")
     kinds = {"stats": _core.HOOK_STATS, "values": _core.HOOK_CAPTURE}
     if what not in kinds:

@@ -383,8 +383,8 @@ def test_a_save_that_all_see_is_taken_once(other, tmp_path):
 def digests(rank, **steps):
     """Says what that rank has of w, by step."""
     for step, digest in steps.items():
-        rank.link.tell("digest", name="w", step=int(step[1:]), ordinal=0, backward=False, digest=digest, watch=3, snapshot=int(step[1:]),
-                       shape=[2, 4])
+        taken = {"missing": True} if digest is None else {"digest": digest, "snapshot": int(step[1:])}
+        rank.link.tell("digest", name="w", step=int(step[1:]), ordinal=0, backward=False, watch=3, shape=[2, 4], **taken)
 
 
 def test_a_difference_is_told_once_until_the_ranks_are_equal_again(other):
@@ -419,3 +419,21 @@ def test_zeros_of_other_signs_are_no_difference_and_values_that_have_gone_are_sa
     played(play, first, second)
     text = "w differs between rank 0 and rank 1 at step 3: by how much is not known: it is not kept any more"
     assert [body["text"] for body in first.told] == [text]
+
+
+def test_what_a_rank_has_not_got_or_one_that_has_gone_had_is_not_compared(other):
+    first, second = pair(other)
+
+    async def play(job):
+        digests(second, s1="x")
+        await until(lambda: job._compared._digests)
+        anew = await Rank(1, other.pid, compare={"elements": 8, "differ": 2}).join(first.server)
+        first.answers["tensor"] = {"data": "AAAA", "dtype": "float32", "shape": [2, 4]}
+        await second.task
+        digests(first, s1="a", s2="b", s3=None, s4="d")
+        digests(anew, s1="a", s2=None, s3="y", s4="z")
+        await until(lambda: first.told)
+        anew.link.close()
+
+    played(play, first, second)
+    assert [body["step"] for body in first.told] == [4]

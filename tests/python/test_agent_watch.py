@@ -482,3 +482,22 @@ def test_the_whole_program_is_known_from_an_earlier_call(adapter, model):
     assert (frame["instruction"], frame["instructions"], frame["opcode"], frame["area"]) == (1, 3, "ADD", 0)
     go.set()
     program.join()
+
+
+def test_a_digest_has_the_same_number_in_its_step_whether_others_came_too_late_or_not():
+    told, kept = [], types.SimpleNamespace(takes=lambda watch: True, add=lambda *snapshot: 7)
+    connection = types.SimpleNamespace(event=lambda name, /, **body: told.append(body))
+    made = watches.Watches(types.SimpleNamespace(kept=kept, connection=connection))
+    made.add(watches.Watch(3, "w", _core.HOOK_CAPTURE, 1, program=-1, instruction=0, across=True))
+
+    def taken(step, placeholder=""):
+        made.snapshot({"kind": "capture", "hook": 3, "program": 1, "instruction": 0, "step": step, "shape": (1,), "dtype": 0, "launch": 1,
+                       "time_ns": 0, "placeholder": placeholder, "data": b"1234"})
+
+    for step, placeholder in ((4, ""), (5, ""), (5, "late"), (5, ""), (6, "")):
+        taken(step, placeholder)
+    made.lost()
+    for step in (6, 7):
+        taken(step)
+    assert [(body["step"], body["ordinal"], "missing" in body) for body in told] == [
+        (5, 0, False), (5, 1, True), (5, 2, False), (6, 0, False), (7, 0, False)]
