@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ArgumentError
-from ..msbc.text import comment, instruction_text
+from ..msbc import text as written  # not from a part of it: tests/python/test_imports.py says why
 from . import profiles, unknown
 from .ascend import number_of
 from .descriptors import Descriptor, descriptors
@@ -32,7 +32,7 @@ def text(code: Any, device: str | None = None) -> str:
     """Each instruction, its descriptor and its binding per back end; then what runs where. Raises ArgumentError for an unknown device."""
     wanted, found, lines = ends(device), list(descriptors(code)), []
     for number, d in enumerate(found):
-        lines.append(f"{instruction_text(code, number):<72}{comment(code.instructions[number])}".rstrip())
+        lines.append(f"{written.instruction_text(code, number):<72}{written.comment(code.instructions[number])}".rstrip())
         near = f", blocks of {d.block}, {d.local_bytes} bytes near" if d.local_bytes else ""
         lines.append(f"    {'needs':<8} {d.capability}{near}")
         for end in wanted:

@@ -105,7 +105,5 @@ def test_a_launch_ends_when_program_and_launcher_die_before_the_debugger_reaches
     python.write_text("#!/bin/sh\nsleep 0.7\nkill -9 $PPID\nkill -9 $$\n")
     python.chmod(0o755)
     session = adapter()
-    begun = time.monotonic()
     with pytest.raises(RequestFailed, match="ended"):
         session.launch(program=str(FAKE), python=[str(python)])
-    assert time.monotonic() - begun < 20

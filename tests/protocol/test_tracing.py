@@ -13,7 +13,6 @@ pytestmark = pytest.mark.skipif(sys.version_info >= (3, 12), reason="debugpy use
 
 PROGRAM = PROGRAMS / "traced.py"
 HOT = line_of(PROGRAM, "every beat")
-SOON = 2.0  # seconds; a turn takes some hundredths, a busy machine longer
 
 
 def value(session, expression):
@@ -38,13 +37,6 @@ def runs_untraced(session):
     wait(session, f"beats > {before} and not traced")
 
 
-def stops_soon(session, **expected):
-    began = time.monotonic()
-    body = session.stopped(**expected)
-    assert time.monotonic() - began < SOON
-    return body
-
-
 def running(session, what, **more):
     session.start(PROGRAM, args=[what], **more)
     runs_untraced(session)
@@ -55,10 +47,10 @@ def test_untraced_with_nothing_set_traced_with_a_breakpoint_and_untraced_without
     assert value(session, "__import__('threading').gettrace() is None") == "True"
     for _ in range(2):
         session.set_breakpoints(str(PROGRAM), [HOT])
-        stops_soon(session, reason="breakpoint")
+        session.stopped(reason="breakpoint")
         assert session.stack(1)[0]["line"] == HOT
         session.go_on()
-        stops_soon(session, reason="breakpoint")
+        session.stopped(reason="breakpoint")
         session.set_breakpoints(str(PROGRAM), [])
         session.go_on()
         runs_untraced(session)
@@ -69,7 +61,7 @@ def test_a_breakpoint_set_while_the_program_sleeps_or_captures_is_hit(session, w
     line = line_of(PROGRAM, text)
     running(session, what)
     session.set_breakpoints(str(PROGRAM), [line])
-    stops_soon(session, reason="breakpoint")
+    session.stopped(reason="breakpoint")
     frames = session.stack(1)
     assert frames[0]["line"] == line
     assert (frames[0]["name"] == "s = h + 1  # in the captured function") == (what == "captured")
@@ -79,14 +71,14 @@ def test_steps_after_a_stop_and_a_condition(session):
     running(session, "hot")
     now = int(value(session, "beats"))
     session.set_breakpoints(str(PROGRAM), [{"line": HOT, "condition": f"beats > {now + 1000} and beats % 10 == 0"}])
-    stops_soon(session, reason="breakpoint")
+    session.stopped(reason="breakpoint")
     assert int(value(session, "beats")) % 10 == 0
     session.set_breakpoints(str(PROGRAM), [])
     time.sleep(0.5)  # some looks of the agent: a stopped program stays traced
     for command, line in (("next", "if pause:"), ("stepOut", "        beat()"), ("next", "while not done"), ("next", "        beat()"),
                           ("stepIn", "traced = sys")):
         session.request(command, threadId=1)
-        stops_soon(session, reason="step")
+        session.stopped(reason="step")
         assert session.stack(1)[0]["line"] == line_of(PROGRAM, line), command
     session.go_on()
     runs_untraced(session)
@@ -96,9 +88,9 @@ def test_pause_and_steps_from_it(session):
     running(session, "hot")
     for _ in range(2):
         session.request("pause", threadId=1)
-        stops_soon(session, reason="pause")
+        session.stopped(reason="pause")
         session.request("next", threadId=1)
-        stops_soon(session, reason="step")
+        session.stopped(reason="step")
         session.go_on()
         runs_untraced(session)
 
@@ -106,7 +98,7 @@ def test_pause_and_steps_from_it(session):
 def test_function_breakpoints(session):
     running(session, "hot")
     session.request("setFunctionBreakpoints", breakpoints=[{"name": "beat"}])
-    stops_soon(session)
+    session.stopped()
     assert session.stack(1)[0]["name"] == "beat"
     session.request("setFunctionBreakpoints", breakpoints=[])
     session.go_on()
@@ -179,14 +171,14 @@ def test_backward_stops_work_untraced(session):
     address = "0x" + format((listed["id"] << 32) + (1 << 31), "016x")
     session.request("setInstructionBreakpoints", breakpoints=[{"instructionReference": address}])
     for _ in range(2):
-        thread = stops_soon(session, reason="instruction breakpoint")["threadId"]
+        thread = session.stopped(reason="instruction breakpoint")["threadId"]
         assert session.stack(thread)[0]["instructionPointerReference"] == address
         session.go_on(thread)
-    stops_soon(session)
+    session.stopped()
     session.request("setInstructionBreakpoints", breakpoints=[])
     for _ in range(listed["instructions"] + 1):  # to the end of the launch, and on in Python
         session.request("next", threadId=thread)
-        stops_soon(session, reason="step")
+        session.stopped(reason="step")
     assert line and session.stack(thread)[0]["line"] != line
     session.go_on(thread)
     runs_untraced(session)
@@ -197,7 +189,7 @@ def test_threads_follow(session):
     wait(session, "len(threads_traced) >= 2 and not any(threads_traced.values())")
     line = line_of(PROGRAM, "in a thread")
     session.set_breakpoints(str(PROGRAM), [line])
-    thread = stops_soon(session, reason="breakpoint")["threadId"]
+    thread = session.stopped(reason="breakpoint")["threadId"]
     assert thread != 1 and session.stack(thread)[0]["line"] == line
     # the other threads stand, too
     before = value(session, "beats")
@@ -221,12 +213,12 @@ def test_a_forked_child_starts_traced_and_goes_untraced_by_itself(adapter):
     child = adapter()
     child.attach(PROGRAM, line_of(PROGRAM, "in the child"), **configurations.get(timeout=30))
     assert "traced False" in root.printed()
-    stops_soon(child, reason="breakpoint")
+    child.stopped(reason="breakpoint")
     child.set_breakpoints(str(PROGRAM), [])
     child.go_on()
     runs_untraced(child)
     child.set_breakpoints(str(PROGRAM), [HOT])
-    stops_soon(child, reason="breakpoint")
+    child.stopped(reason="breakpoint")
 
 
 def test_a_program_that_listens_is_traced_only_for_a_client_that_needs_it(adapter):
@@ -248,11 +240,11 @@ def test_a_program_that_listens_is_traced_only_for_a_client_that_needs_it(adapte
         session = attach()
         runs_on_untraced()
         session.set_breakpoints(str(PROGRAM), [HOT])
-        stops_soon(session, reason="breakpoint")
+        session.stopped(reason="breakpoint")
         session.close(terminate=False)  # while it stands
         runs_on_untraced()
         session = attach(HOT)
-        stops_soon(session, reason="breakpoint")
+        session.stopped(reason="breakpoint")
         session.close(terminate=False)
         assert process.poll() is None
     finally:
