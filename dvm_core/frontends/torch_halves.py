@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
-from .emit import BF16, F16, F32, HALVES, Emitter
-from .torch_ops import COMPARISONS, Parts, Value
+from .emit import BF16, BOOL, F16, F32, HALVES, I8, I32, I64, U8, Emitter
+from .torch_ops import ARITHMETIC, COMPARISONS, Parts, Value
 
+_WHOLE = frozenset((BOOL, I8, U8, I32, I64))
+_EXACT = frozenset(("aten.mul.Tensor", "aten.div.Tensor", "aten.true_divide.Tensor"))  # a second operand without axes is not rounded
 _DTYPES = {F16: torch.float16, BF16: torch.bfloat16}
 
 
@@ -22,11 +24,15 @@ def half_of(e: Emitter, tree: Any) -> int:
 
 
 def widened(e: Emitter, name: str, half: int, tree: Any) -> Any:
-    """Operands with halves as float32. A number that halves are compared with is rounded to one."""
+    """Operands with halves as float32. Whole numbers that halves are computed with, and a number that they are compared with, are rounded
+    to halves first."""
     if isinstance(tree, Value):
+        if name in ARITHMETIC and e.dtype(tree) in _WHOLE:
+            tree = Value(e.cast(tree, half))
         return Value(e.cast(tree, F32)) if e.dtype(tree) in HALVES else tree
     if isinstance(tree, (list, tuple)):
-        return [widened(e, name, half, a) for a in tree]
+        exact = len(tree) - 1 if name in _EXACT and isinstance(tree[-1], Value) and not e.shape(tree[-1]) else -1
+        return [Value(e.cast(a, F32)) if at == exact else widened(e, name, half, a) for at, a in enumerate(tree)]
     return torch.tensor(tree, dtype=_DTYPES[half]).item() if type(tree) in (int, float) and name in COMPARISONS else tree
 
 

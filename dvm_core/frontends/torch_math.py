@@ -99,10 +99,10 @@ NAMED["aten.clamp.default"] = NAMED["aten.clamp.Tensor"] = frozenset({"min", "ma
 
 @lowers("hardtanh_backward.default")
 def hardtanh_backward(e: Emitter, g: Value, a: Value, low: float, high: float) -> int:
-    """g between low and high, 0 elsewhere."""
+    """g between low and high and where a is NaN, 0 elsewhere."""
     floats(e, g, a)
-    inside = e.logical_and(e.greater(a, float(low)), e.less(a, float(high)))
-    return e.select(inside, g, e.full(0.0, e.shape(g), e.dtype(g)))
+    outside = e.logical_or(e.less_equal(a, float(low)), e.greater_equal(a, float(high)))
+    return e.select(outside, e.full(0.0, e.shape(g), e.dtype(g)), g)
 
 
 @lowers("leaky_relu.default")

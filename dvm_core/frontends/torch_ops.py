@@ -94,6 +94,8 @@ for _name, _code in {"add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", **_
     TABLE[f"aten.{_name}.Tensor"] = TABLE[f"aten.{_name}.Scalar"] = _binary(_code)
 for _name, _code in {"fmod": "FMOD", "remainder": "REMAINDER"}.items():
     TABLE[f"aten.{_name}.Tensor"] = TABLE[f"aten.{_name}.Scalar"] = _binary(_code)
+ARITHMETIC = frozenset((*(f"aten.{name}.Tensor" for name in ("add", "sub", "mul", "div", "true_divide", "fmod", "remainder", *_COMPARES)),
+                        "aten.pow.Tensor_Tensor", "aten.maximum.default", "aten.minimum.default"))  # of two tensors, also of other dtypes
 TABLE["aten.true_divide.Tensor"] = TABLE["aten.div.Tensor"]
 TABLE["aten.pow.Tensor_Tensor"] = _binary("POW")
 TABLE["aten.maximum.default"], TABLE["aten.minimum.default"] = _binary("MAXIMUM"), _binary("MINIMUM")

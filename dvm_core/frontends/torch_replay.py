@@ -16,6 +16,7 @@ import torch
 from torch.fx import Node
 
 from .. import _core
+from .torch_layouts import Order, back
 from .torch_ops import Parts, Value
 
 _UNSURE = frozenset((torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output))
@@ -201,8 +202,8 @@ class Builder:
         else:
             self.whole = False
 
-    def launch(self, graph: Any, made: dict[Any, torch.Tensor], values: dict[Node, Any]) -> None:
-        """What is pending will be run, with these values as results."""
+    def launch(self, graph: Any, made: dict[Any, torch.Tensor], lies: dict[Any, tuple[Any, Order]], values: dict[Node, Any]) -> None:
+        """What is pending will be run, with these values as results. lies: by node, the one that holds its result, and in which order."""
         if not graph.pending() and not made:
             return
         self.whole = self.whole and graph.pending() > 0 and self.snapshot is not None
@@ -223,8 +224,10 @@ class Builder:
         for value, slot in slots.items():
             self.bound[int(value)] = slot, 0
         for node, value in values.items():
-            if isinstance(value, Value) and value in slots:
-                self.entries[node] = slots[value]
+            if isinstance(value, Value) and node in lies:
+                held, order = lies[node]
+                slot = slots[held]
+                self.entries[node] = View(slot, 0, torch.ops.aten.permute.default, (slot, back(order)), {}) if order else slot
             elif isinstance(value, Parts):
                 self.entries[node] = Parts(self._constant(p) if isinstance(p, torch.Tensor) else slots.get(p) for p in value)
 

@@ -194,7 +194,7 @@ def test_memory_of_values_that_nobody_reads_any_more_is_free_during_the_call(mon
     front = importlib.import_module("dvm_core.frontends.torch")
     made, alive = [], []
 
-    class Watched(front._Run):
+    class Watched(front.Run):
         def fallback(self, *args):
             result = super().fallback(*args)
             made.append(weakref.ref(result))
@@ -206,7 +206,7 @@ def test_memory_of_values_that_nobody_reads_any_more_is_free_during_the_call(mon
             made.extend(map(weakref.ref, found.values()))
             return found
 
-    monkeypatch.setattr(front, "_Run", Watched)
+    monkeypatch.setattr(front, "Run", Watched)
     aten, graph = torch.ops.aten, torch.fx.Graph()
     inputs = [graph.placeholder(f"a{i}") for i in range(10)]
     value = graph.call_function(aten.exp.default, (inputs[0],))

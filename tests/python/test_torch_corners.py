@@ -1,0 +1,99 @@
+"""torch.compile(backend="dvm"): strides of results (which as_strided and users read), halves with whole numbers, gradients at NaN."""
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+if not torch.__version__.startswith("2.13."):
+    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
+
+from dvm_core.frontends import observed  # noqa: E402
+
+LAST = torch.channels_last
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def same(function, *args, dynamic=False):
+    """Ours twice, recorded and replayed, for these arguments."""
+    compiled = torch.compile(function, backend="dvm", dynamic=dynamic)
+    for _ in range(2):
+        expected, found = function(*args), compiled(*args)
+        for ours, theirs in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, expected)), strict=True):
+            assert ours.stride() == theirs.stride() and torch.allclose(ours, theirs, atol=1e-6)
+    return compiled
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_as_strided_of_a_transposed_result_reads_torchs_elements(dynamic):
+    def work(a):
+        b = a.t() * 2
+        return b.as_strided((3,), (1,)), b.transpose(0, 1).as_strided((2,), (2,), 1), b + 1
+
+    compiled = same(work, torch.arange(12.0).reshape(3, 4), dynamic=dynamic)
+    if dynamic:
+        for n in (5, 7):
+            a = torch.rand(n, n + 2)
+            for ours, theirs in zip(compiled(a), work(a), strict=True):
+                assert torch.equal(ours, theirs) and ours.stride() == theirs.stride()
+
+
+def test_as_strided_of_a_view_with_gaps_looks_into_the_whole():
+    def work(a):
+        b = (a * 2)[:, 1::2]
+        return b.as_strided((3,), (2,)), b.as_strided((3,), (2,), 2), (a + 1)[0].expand(3, 4).as_strided((2,), (3,))
+
+    same(work, torch.arange(12.0).reshape(3, 4))
+
+
+def test_channels_last_stays_and_is_ours():
+    weight = torch.rand(6, 4, 3, 3)
+
+    def work(a):
+        b = torch.nn.functional.conv2d(a, weight)
+        return torch.relu(b), b.as_strided((5,), (1,)), a.exp().to(memory_format=torch.contiguous_format)
+
+    images = torch.rand(2, 4, 5, 6)
+    before = observed.of("torch forward").fallbacks.copy()
+    same(work, images.to(memory_format=LAST))
+    same(lambda a: (a * 2).to(memory_format=LAST), images)
+    assert set(observed.of("torch forward").fallbacks - before) == {"aten.as_strided.default"}
+
+
+def test_gradients_of_transposed_results_are_torchs():
+    def work(a, b):
+        return (torch.sin(a.t()) * b).cumprod(0)
+
+    a, b = torch.rand(3, 4), torch.rand(4, 3)
+    compiled = torch.compile(work, backend="dvm")
+    for _ in range(2):
+        found = []
+        for call in (compiled, work):
+            inputs = [v.clone().requires_grad_() for v in (a, b)]
+            result = call(*inputs)
+            (result * torch.arange(12.0).reshape(4, 3)).sum().backward()
+            found.append((result.detach(), *(v.grad for v in inputs)))
+        for ours, theirs in zip(*found, strict=True):
+            assert torch.allclose(ours, theirs, atol=1e-5) and ours.stride() == theirs.stride()
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_whole_numbers_that_halves_are_computed_with_are_rounded_to_halves(half):
+    def work(h, n):
+        return h * n, n - h, h > n, h + n[0], h / n[2], h * n[2]
+
+    h, n = torch.tensor([60000.0, 1.5, 3.0]).to(half), torch.tensor([60001, 70000, 3003])
+    for ours, theirs in zip(torch.compile(work, backend="dvm")(h, n), work(h, n), strict=True):
+        assert ours.dtype == theirs.dtype and torch.equal(ours, theirs)
+
+
+def test_hardtanh_hands_the_gradient_on_where_its_operand_is_nan():
+    found = []
+    for call in (torch.compile(torch.nn.functional.hardtanh, backend="dvm"), torch.nn.functional.hardtanh):
+        a = torch.tensor([float("nan"), -2.0, -1.0, 0.5, 1.0, 3.0], requires_grad=True)
+        call(a).sum().backward()
+        found.append(a.grad.tolist())
+    assert found[0] == found[1]
