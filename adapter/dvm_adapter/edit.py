@@ -61,6 +61,7 @@ class Edit:
         self.kept: bool | None = None  # the decision
         self._active: list[Rank] = []  # who exchange code
         self._waiting: list[Rank] = []  # who were ready for the decision
+        self._ready_at: dict[Rank, float] = {}  # when each said so: the first go on while the last prepare
         self._lost: set[Rank] = set()  # who could not keep their word, and
         self._asked_back: set[Rank] = set()  # who were to take it back
         self._changed = asyncio.Event()
@@ -121,8 +122,9 @@ class Edit:
         self._active = [rank for rank in self._waiting if self.reports[rank]["ready"].get("meaningful")]
         step = 0
         if self._active and not self.against:
-            at = [self.reports[rank]["ready"] for rank in self._active]
-            step = max(ready["step"] for ready in at) + further * (1 + math.ceil(AHEAD * max(ready["rate"] for ready in at)))
+            now, ready = asyncio.get_running_loop().time(), {rank: self.reports[rank]["ready"] for rank in self._active}
+            at = max(told["step"] + int(told["rate"] * (now - self._ready_at[rank])) for rank, told in ready.items())
+            step = at + further * (1 + math.ceil(AHEAD * max(told["rate"] for told in ready.values())))
             await self._arm(step)
             await self._votes(step)
         keep = self.kept = not self.passed and not self.against and not self.replaced
@@ -154,6 +156,7 @@ class Edit:
                 self.against.setdefault(rank, str(error))
                 return
             self.reports[rank] = {key: value for key, value in report.items() if key not in ("re", "ok")}
+            self._ready_at[rank] = asyncio.get_running_loop().time()
             if report.get("outcome") == "refused":
                 self.against[rank] = "; ".join(report.get("reasons") or [])
             elif report.get("outcome") == "applied" and "ready" not in report:

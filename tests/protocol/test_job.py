@@ -121,6 +121,19 @@ def test_the_step_lies_behind_that_of_every_rank(other):
     assert first.decisions() == second.decisions() == [True] and told(first, second) == [[("applied", False, [])]] * 2
 
 
+def test_the_step_lies_behind_the_steps_a_rank_has_made_while_another_prepared(other):
+    first, second = pair(other)
+    first.answers["prepare"] = lambda arguments: {**REPORT, "ready": {"meaningful": True, "step": 10, "rate": 1000.0}}
+
+    async def late(arguments):
+        await asyncio.sleep(0.05)
+        return second._prepare(arguments)
+
+    second.answers["prepare"] = late
+    played(takes(PATH, first), first, second)
+    assert next(arguments["step"] for command, arguments in first.asked if command == "arm") > 10 + 21 + 20
+
+
 def test_one_that_refuses_or_votes_against_it_is_named_to_all(other):
     first, second = pair(other)
 
