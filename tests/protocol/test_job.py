@@ -125,12 +125,16 @@ def test_the_step_lies_behind_the_steps_a_rank_has_made_while_another_prepared(o
     first, second = pair(other)
     first.answers["prepare"] = lambda arguments: {**REPORT, "ready": {"meaningful": True, "step": 10, "rate": 1000.0}}
 
-    async def late(arguments):
-        await asyncio.sleep(0.05)
-        return second._prepare(arguments)
+    async def play(job):
+        async def late(arguments):
+            await until(lambda: job._edit._ready_at)
+            await asyncio.sleep(0.05)
+            return second._prepare(arguments)
 
-    second.answers["prepare"] = late
-    played(takes(PATH, first), first, second)
+        second.answers["prepare"] = late
+        await job.take(PATH)
+
+    played(play, first, second)
     assert next(arguments["step"] for command, arguments in first.asked if command == "arm") > 10 + 21 + 20
 
 
