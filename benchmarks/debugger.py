@@ -218,7 +218,8 @@ def events(folder: Path, seconds: float) -> Iterator[Row | Share]:
     steps = [at for at, took in program.steps().all() if began <= at and at + took <= ended]
     yield Row("debugger: one snapshot, at full load", {"dvm": (ended - began) / max(1, len(told))})
     due = len(steps) * len({(one["program"], one["instruction"]) for one in told}) or 1
-    yield Share("debugger: snapshots of those due", {"came": len(told) / due, "dropped": sum(int(one.get("dropped") or 0) for one in told) / due})
+    dropped = sum(int(one.get("dropped") or 0) for one in told)
+    yield Share("debugger: snapshots of those due", {"came": len(told) / due, "dropped": dropped / due})
 
 
 def one_map(folder: Path, count: int) -> Iterator[Row]:

@@ -82,6 +82,8 @@ async def _difference(first: Rank, its: Message, other: Rank, others: Message) -
     b = {name: sent[name] for name in ("data", "dtype", "shape")}
     made = await other.link.ask("compare", a={"watch": others["watch"], "snapshot": others["snapshot"]}, b=b, timeout=_ANSWER)
     told: Message = {name: made[name] for name in ("elements", "differ", "largest", "firstDiffering") if name in made}
+    if largest := told.get("largest"):  # for the rank that was asked, `a` is its own
+        told["largest"] = {**largest, "a": largest["b"], "b": largest["a"]}
     return {**told, "text": _words(told)}
 
 
@@ -90,4 +92,4 @@ def _words(told: dict[str, Any]) -> str:
     if told.get("firstDiffering") is not None:
         text += f", the first at {told['firstDiffering']}"
     largest = told.get("largest")
-    return text + (f", max |d| {largest['value']:.3g} at {largest['index']} ({largest['b']} and {largest['a']})" if largest else "")
+    return text + (f", max |d| {largest['value']:.3g} at {largest['index']} ({largest['a']} and {largest['b']})" if largest else "")

@@ -7,7 +7,7 @@ import linecache
 import os
 import re
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from .. import _core, _library_prefixes
@@ -52,11 +52,6 @@ def place(number: int) -> Place:
 
 def is_user_code(filename: str) -> bool:
     return not filename.startswith(LIBRARIES)
-
-
-def qualname(code: CodeType) -> str:
-    """As places name functions; Python 3.10 knows only the plain name."""
-    return getattr(code, "co_qualname", code.co_name)
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:

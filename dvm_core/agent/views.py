@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .. import _core
+from ..hotreload.live import qualname
 from . import naming, values
 from .commands import Answer
-from .places import Place, Texts, place, qualname, user_frame
+from .places import Place, Texts, place, user_frame
 from .tensors import Tensor
 
 if TYPE_CHECKING:

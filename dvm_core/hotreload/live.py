@@ -14,6 +14,11 @@ from .sources import modules_of, same_file
 _LOOK_INSIDE = 2000  # objects a module walk visits at most; beyond that the garbage collector's list is the quicker way
 
 
+def qualname(code: CodeType) -> str:
+    """As places name functions; Python 3.10 knows only the plain name."""
+    return getattr(code, "co_qualname", code.co_name)
+
+
 class Live:
     """The functions and classes of one file, as they are now. Made on the asking thread; the training thread goes on, but
     while the core lists the heap (`_core.functions_alive`, some 60 ms per million objects), where the walk from names is not enough."""
@@ -81,14 +86,14 @@ class Live:
                 found.append(thing)
         return found
 
-    def running(self) -> dict[int, set[int]]:
-        """Code objects (by id) with a call on some thread's stack, and the lines these calls are at."""
-        found: dict[int, set[int]] = {}
+    def running(self) -> set[str]:
+        """The names, as `qualname` has them, of code with a call on some thread's stack; code that a reload has replaced is among it."""
+        found = set()
         for frame in sys._current_frames().values():
             here = frame
             while here is not None:
                 if self.belongs(here.f_code):
-                    found.setdefault(id(here.f_code), set()).add(here.f_lineno or 0)
+                    found.add(qualname(here.f_code))
                 here = here.f_back  # type: ignore[assignment]
         return found
 

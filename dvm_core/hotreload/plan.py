@@ -7,7 +7,7 @@ from types import CodeType, FunctionType
 
 from . import apply, names
 from .edits import APPLY, NOTE, REFUSE, Edit
-from .live import Live, collections
+from .live import Live, collections, qualname
 from .parse import Definition, Source, all_codes, inner_codes
 from .sources import SourceBook
 
@@ -168,6 +168,6 @@ def _running(old: Source, live: Live, plan: Plan) -> None:
     running = live.running()
     for function in live.functions:
         name = keys.get(function.__code__)
-        if name in changed and id(function.__code__) in running:
+        if name in changed and qualname(function.__code__) in running:
             changed.discard(name)
             plan.notes.append(f"`{name}` is running: that call goes on with the code it began with, the new code runs from its next call")

@@ -25,7 +25,7 @@ def facts(data: bytes, most: int | None = None) -> dict[str, Any]:
     """
     checked = check(data)
     program, stream = LoadedProgram(checked), checked.stream
-    ends = [*program.offsets[1:], stream.end]
+    ends = [*program.offsets, stream.end][1:]
     hashes = [content_hash(data[start:end]) for start, end in zip(program.offsets, ends, strict=True)]
     areas, refused = _areas(program)
     area_of = {i: area["index"] for area in areas for i in area["instructions"]}

@@ -418,6 +418,7 @@ def test_a_difference_is_told_once_until_the_ranks_are_equal_again(other):
     assert [body["step"] for body in first.told] == [2, 5] and first.told == second.told
     assert first.told[0]["text"] == ("w differs between rank 0 and rank 1 at step 2: 1 of 8 elements, the first at [0, 3], "
                                      "max |d| 0.0003 at [0, 3] (1 and 1.0003)")
+    assert first.told[0]["ranks"] == [0, 1] and (first.told[0]["largest"]["a"], first.told[0]["largest"]["b"]) == ("1", "1.0003")
     assert [arguments["a"] for command, arguments in second.asked] == [{"watch": 3, "snapshot": 2}, {"watch": 3, "snapshot": 5}]
 
 

@@ -12,6 +12,12 @@ from dvm_core.msbc import Code, Input, Instruction
 from dvm_core.msbc.facts import facts
 
 
+def test_a_program_without_instructions_has_none():
+    data = msbc.dump(chain(1), sections=False)
+    found = facts(data[:facts(data)["instructions"][0]["offset"]] + b"\0")
+    assert found["instructions"] == [] and found["outputs"] == []
+
+
 def test_facts_have_what_the_text_has():
     data = msbc.dump(every_kind())
     found = facts(data)

@@ -120,6 +120,7 @@ def test_a_running_function_is_named(program):
     thread = threading.Thread(target=p.module.loop, args=([event],))
     thread.start()
     try:
+        p.call_until(p.save("# moves the others\n" + p.path.read_text()), lambda: None)  # the function has another code object from here on
         answer = p.call_until(p.save(p.path.read_text().replace("return 1", "return 2")), lambda: None)
         assert answer.outcome == "applied"
         assert answer.reasons == ["`loop` is running: that call goes on with the code it began with, the new code runs from its next call"]
