@@ -32,6 +32,7 @@ DEVICES = "cpu, npu-sim:910b, npu-sim:950, npu-sim:910b:faithful, npu-sim:950:fa
 _KINDS = {int: "a whole number", str: "a string", bool: "true or false", list: "a list of names"}
 _LARGEST: dict[str, Any] = {"snapshotTimeoutMs": 60_000}
 STAND_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand_in")  # a folder that has `dvm` for scripts written for DVM
+ENV_BUNDLED = "DVM_BUNDLED"  # the folder that an extension has put in front of PYTHONPATH, to start the adapter that comes with it
 
 
 def read_settings(given: Any) -> dict[str, Any]:
@@ -129,14 +130,25 @@ def for_debugpy(config: Config, environment: Mapping[str, str]) -> dict[str, Any
         given = arguments.get("env")
         if given is not None and not isinstance(given, Mapping):
             raise RequestError(f'"env" must be an object of names and strings, not {given!r}', show=True)
-        path = (given or {}).get("PYTHONPATH", os.environ.get("PYTHONPATH"))
-        arguments["env"] = {**(given or {}), **environment, "PYTHONPATH": os.pathsep.join([*([str(path)] if path else []), STAND_IN])}
+        arguments["env"] = {**(given or {}), **environment}
         if not arguments.get("python") and isinstance(arguments.get("pythonPath"), str):
             arguments["python"] = [arguments.pop("pythonPath")]
         for name in ("program", "cwd"):
             if isinstance(arguments.get(name), str):
                 arguments[name] = os.path.expanduser(arguments[name])
     return arguments
+
+
+def own_path(forwarded: dict[str, Any], no_debug: bool) -> None:
+    """Gives a program that gets this process's environment the PYTHONPATH that was there before the adapter's own folder was put in front;
+    in a terminal it has the shell's. One that no debugger enters finds `dvm` there, too (see events.py)."""
+    if forwarded.get("console", "internalConsole") != "internalConsole":
+        return
+    environment, bundled = forwarded["env"], os.environ.get(ENV_BUNDLED)
+    folders = str(environment.get("PYTHONPATH", os.environ.get("PYTHONPATH")) or "").split(os.pathsep)
+    kept = [folder for folder in folders if folder and folder != bundled] + [STAND_IN] * no_debug
+    if bundled or no_debug:
+        environment.update({"PYTHONPATH": os.pathsep.join(kept) or None, ENV_BUNDLED: None})
 
 
 def environment_for(config: Config, address: str, token: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import modules
 from .agent_peer import AgentPeer
 from .channel import Message
-from .config import environment_for
+from .config import STAND_IN, environment_for
 from .errors import RequestError
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ SNAPSHOT_BACKLOG = 1 << 18  # bytes that wait for the client before snapshots ar
 # pydevd writes a reply's header and body in two sends on a Nagle socket and the other side delays its acknowledgement, so each reply
 # takes 44 ms (debugpy issue 2054). A frameless evaluate runs on pydevd's own thread at any time: option 1 of level 6 is TCP_NODELAY.
 _NODELAY = "__import__('pydevd').get_global_debugger().writer.sock.setsockopt(6, 1, 1)"
+
+# `import dvm` in a program of ours. Not by PYTHONPATH: a terminal's program has the one of its shell, which is not known here.
+_SERVE_DVM = f"__import__('sys').path.append({STAND_IN!r})"
 
 # For a program that was not launched by us: the variables an agent looks for, and the agent itself if dvm_core is there already.
 _CALL_AGENT = ("exec(\"import os, sys\\nos.environ.update({environment})\\n"
@@ -43,6 +46,7 @@ class PythonEvents:
         self.waiting: asyncio.Future[tuple[str, int]] = loop.create_future()  # where debugpy waits for a program
         self.ready: asyncio.Future[None] = loop.create_future()  # debugpy is in the program
         self.injection_failed: asyncio.Future[None] = loop.create_future()
+        self.prepared: asyncio.Future[Message] | None = None  # the answer to what must be done before the program begins
 
     async def handle(self, event: Message) -> None:
         name, body = event["event"], event.get("body") or {}
@@ -80,7 +84,9 @@ class PythonEvents:
             self.ready.set_result(None)
         # Context "repl" would exchange the program's sys.stdout meanwhile, under a `print` that is just writing to it.
         session.python.request("evaluate", {"expression": _NODELAY, "context": "clipboard"})
-        if not session.config.launched and session.config.child is None:
+        if session.config.launched or session.config.child is not None:
+            self.prepared = session.python.request("evaluate", {"expression": _SERVE_DVM, "context": "clipboard"})
+        else:
             environment = environment_for(session.config, session.agents.address, session.agents.token)
             expression = _CALL_AGENT.replace("{environment}", json.dumps(environment).replace('"', "'"))
             session.python.request("evaluate", {"expression": expression, "context": "clipboard"})

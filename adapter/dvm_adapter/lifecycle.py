@@ -11,7 +11,7 @@ from dvm_wire import new_token
 
 from . import attach as attaching
 from .agent_server import connect_relay
-from .config import Config, environment_for, for_debugpy
+from .config import Config, environment_for, for_debugpy, own_path
 from .debugpy_peer import DebugpyPeer
 from .errors import RequestError
 from .processes import asleep_since, children, launcher_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 DISCONNECT_TIMEOUT = 5.0
+_PREPARED = 5.0  # seconds for pydevd to do so little, before the program begins without
 IDLE_LAUNCHER = 2.0  # seconds debugpy's launcher may sleep without a program
 LEFT_LAUNCHER = 0.2  # the same after it has had one: it will not start another
 GONE_LAUNCHER = 1.0  # after it has gone: the connection it told debugpy of may still be on its way
@@ -58,6 +59,7 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
     if config.launched:
         _check_program(arguments)
         _choose_console(session, forwarded)
+        own_path(forwarded, config.no_debug)
     elif config.process:
         access = await _choose_entrance(config, config.process, forwarded)
     if config.connect:
@@ -161,6 +163,8 @@ async def _find_child_agent(session: Session, relay: Body, pid: int) -> None:
 
 @request("configurationDone", runs=True, supportsConfigurationDoneRequest=True)
 async def configuration_done(session: Session, arguments: Body) -> Body:
+    if session.python_events.prepared is not None:
+        await asyncio.wait([session.python_events.prepared], timeout=_PREPARED)  # or the program's first import is before it
     return await session.python.ask("configurationDone", arguments)
 
 

@@ -12,9 +12,9 @@ def adapter(tmp_path):
     """Makes sessions; each is ended after the test, and its adapter must then be gone."""
     made: list[Session] = []
 
-    def make(**more: Any) -> Session:
+    def make(variables: dict[str, str] | None = None, **more: Any) -> Session:
         log = tempfile.NamedTemporaryFile(dir=tmp_path, suffix=".jsonl", delete=False).name
-        session = Session([sys.executable, "-m", "dvm_adapter", "--log", log], env=environment(), **more)
+        session = Session([sys.executable, "-m", "dvm_adapter", "--log", log], env={**environment(), **(variables or {})}, **more)
         session.log_file = log
         made.append(session)
         return session

@@ -155,13 +155,23 @@ def test_a_comparison_with_nothing_is_refused(text):
         filters.read("diverged", text)
 
 
+@pytest.mark.parametrize(("sent", "bundled", "no_debug", "path"), [
+    ({"env": {}}, "/x/adapter", False, "/mine"), ({"env": {}}, "/x/adapter", True, os.pathsep.join(["/mine", config.STAND_IN])),
+    ({"env": {}}, None, False, ...), ({"env": {"PYTHONPATH": "/y"}}, "/x/adapter", False, "/y"),
+    ({"env": {"PYTHONPATH": "/x/adapter"}}, "/x/adapter", False, None),
+    ({"env": {}, "console": "integratedTerminal"}, "/x/adapter", True, ...)])
+def test_a_program_gets_the_path_without_the_extensions_folder_and_a_terminals_its_shells(sent, bundled, no_debug, path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/x/adapter", "/mine"]))
+    monkeypatch.setenv("DVM_BUNDLED", bundled) if bundled else monkeypatch.delenv("DVM_BUNDLED", raising=False)
+    config.own_path(sent, no_debug)
+    assert sent["env"].get("PYTHONPATH", ...) == path and sent["env"].get("DVM_BUNDLED") is None
+
+
 def test_what_goes_to_debugpy_is_its_own_and_never_its_reload():
     launch = config.Config.read("launch", {"program": "x.py", "pythonPath": "/py", "autoReload": {"enable": True}, "dvm": {},
                                            "env": {"A": "1"}})
     sent = config.for_debugpy(launch, config.environment_for(launch, "127.0.0.1:5", "secret"))
     assert sent["autoReload"] == {"enable": False} and "dvm" not in sent and sent["python"] == ["/py"] and sent["type"] == "python"
-    path = sent["env"].pop("PYTHONPATH").split(os.pathsep)
-    assert path[:-1] == list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))) and path[-1] == config.STAND_IN
     assert sent["env"] == {"A": "1", "DVM_AGENT": "127.0.0.1:5", "DVM_TOKEN": "secret", "DVM_LAUNCHED": "1", "DVM_DEVICE": "cpu"}
     attach = config.Config.read("attach", {"connect": {"port": "77"}})
     assert attach.connect == ("127.0.0.1", 77) and "env" not in config.for_debugpy(attach, {"DVM_AGENT": "x"})

@@ -8,7 +8,7 @@ import time
 import pytest
 import some
 from dvm_adapter.config import STAND_IN
-from harness import PROGRAMS, environment, line_of
+from harness import PROGRAMS, ROOT, environment, line_of
 
 PLAIN = PROGRAMS / "plain.py"
 
@@ -39,9 +39,14 @@ def test_breakpoint_stack_variables_steps_and_the_end(session):
     assert "result 106" in session.printed()
 
 
-def test_import_dvm_gives_what_is_installed_and_else_ours(session, tmp_path):
+@pytest.mark.parametrize("without", [False, True])
+def test_import_dvm_gives_what_is_installed_and_else_ours(session, without, tmp_path):
     (script := tmp_path / "script.py").write_text("import sys\nimport dvm\nprint(dvm.__name__, dvm.__file__, sys.modules['dvm'] is dvm)\n")
-    session.start(script)
+    if without:
+        session.request("initialize", adapterID="dvm")
+        session.request("launch", program=str(script), console="internalConsole", noDebug=True)
+    else:
+        session.start(script)
     session.run_out()
     assert session.printed().startswith("dvm_core ") and session.printed().rstrip().endswith("True")
     (real := tmp_path / "site").mkdir()
@@ -49,6 +54,21 @@ def test_import_dvm_gives_what_is_installed_and_else_ours(session, tmp_path):
     done = subprocess.run([sys.executable, str(script)], env={**environment(), "PYTHONPATH": os.pathsep.join([STAND_IN, str(real)])},
                           capture_output=True, text=True)
     assert done.stdout == f"dvm {real / 'dvm.py'} True\n", done.stderr
+    (real / "dvm.py").write_text("1 / 0")
+    code = "import sys\ntry: import dvm\nexcept ZeroDivisionError: print('dvm' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env={**environment(), "PYTHONPATH": os.pathsep.join([STAND_IN, str(real)])},
+                          capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_a_program_keeps_its_own_modules_before_those_that_the_extension_brings(adapter, tmp_path):
+    bundled = tmp_path / "adapter"
+    bundled.symlink_to(ROOT / "adapter")
+    (script := tmp_path / "script.py").write_text("import os\nprint(os.environ.get('PYTHONPATH'), os.environ.get('DVM_BUNDLED'))\n")
+    session = adapter({"PYTHONPATH": os.pathsep.join([str(bundled), "/mine"]), "DVM_BUNDLED": str(bundled)})
+    session.start(script)
+    session.run_out()
+    assert session.printed() == "/mine None\n"
 
 
 def test_the_response_to_a_run_request_comes_before_the_stop_it_leads_to(session):
@@ -188,7 +208,9 @@ def test_without_a_terminal_the_output_comes_to_the_console(session):
     assert any("no terminal" in body["output"] for body in session.seen("output"))
 
 
-def test_integrated_terminal_runs_through_the_client(session):
+def test_integrated_terminal_runs_through_the_client_with_the_path_of_its_shell(session, tmp_path):
+    (script := tmp_path / "script.py").write_text("import os\nimport dvm\nprint(dvm.__name__, os.environ['PYTHONPATH'])\n")
+    shells = environment()["PYTHONPATH"] + os.pathsep + "/shell"
     started = []
 
     def run(request):
@@ -196,13 +218,13 @@ def test_integrated_terminal_runs_through_the_client(session):
             return {}
         arguments = request["arguments"]
         started.append(subprocess.Popen(arguments["args"], cwd=arguments["cwd"] or None, stdout=subprocess.PIPE, text=True,
-                                        env={**environment(), **arguments.get("env", {})}))
+                                        env={**environment(), **arguments.get("env", {}), "PYTHONPATH": shells}))
         return {"processId": started[0].pid}
 
     session.reverse = run
-    session.launch(client_args={"supportsRunInTerminalRequest": True}, program=str(PLAIN), console="integratedTerminal")
+    session.launch(client_args={"supportsRunInTerminalRequest": True}, program=str(script), console="integratedTerminal")
     session.run_out()
-    assert "result 6" in started[0].communicate(timeout=10)[0]
+    assert started[0].communicate(timeout=10)[0] == f"dvm_core {shells}\n"
 
 
 def test_a_flood_of_output_is_cut_and_said_so(session):

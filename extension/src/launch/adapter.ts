@@ -21,13 +21,15 @@ export function adapterPython(configuration: vscode.DebugConfiguration): string 
   return typeof first === 'string' && first ? first : undefined;
 }
 
-/** The environment with the bundled adapter in front of PYTHONPATH: adapter and wire protocol of one version. */
+/** The environment with the bundled adapter in front of PYTHONPATH: adapter and wire protocol of one version. DVM_BUNDLED says which folder
+    that is: the adapter takes it out for the program, which has its own. */
 export function adapterEnvironment(extensionPath: string): Record<string, string> {
   const inherited = Object.entries(process.env).filter((e): e is [string, string] => e[1] !== undefined);
   const environment = Object.fromEntries(inherited);
   const bundled = path.join(extensionPath, 'adapter');
   const before = environment['PYTHONPATH'];
   environment['PYTHONPATH'] = before ? bundled + path.delimiter + before : bundled;
+  environment['DVM_BUNDLED'] = bundled;
   environment['PYTHONUNBUFFERED'] = '1';
   return environment;
 }

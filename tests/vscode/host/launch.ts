@@ -78,6 +78,7 @@ export const launch: Tests = {
     assert.equal(adapterEnvironment('/ext')['PYTHONPATH'], `/ext/adapter${path.delimiter}/mine`);
     delete process.env['PYTHONPATH'];
     assert.equal(adapterEnvironment('/ext')['PYTHONPATH'], '/ext/adapter');
+    assert.equal(adapterEnvironment('/ext')['DVM_BUNDLED'], '/ext/adapter');
     const session = { name: 's', configuration: config({ python: '/p/python' }) } as unknown as vscode.DebugSession;
     const descriptor = await new AdapterFactory('/ext').createDebugAdapterDescriptor(session);
     assert.ok(descriptor instanceof vscode.DebugAdapterExecutable);
