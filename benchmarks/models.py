@@ -94,17 +94,21 @@ def measure(framework: str, model: str, quick: bool) -> Iterator[Row]:
 
 
 def rows(quick: bool, only: str = "") -> Iterator[Row]:
-    """All models, each in a process of its own."""
+    """All models, each in a process of its own. One that fails or takes too long is told, and the rows it gave before are kept."""
     for framework, model in itertools.product(MODES, MODELS):
         if only not in f"{framework} {model}" or not importlib.util.find_spec(framework):
             continue
         arguments = [sys.executable, __file__, "--here", framework, model] + ["--quick"] * quick
-        done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
-        for line in done.stdout.splitlines():
-            if line.startswith("@"):
+        try:
+            done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
+            printed, fault = done.stdout, f"ended with {done.returncode}" if done.returncode else ""
+        except subprocess.TimeoutExpired as error:
+            printed, fault = (error.stdout or b"").decode(), f"took more than {SECONDS} s"  # bytes, also of a process whose output is text
+        for line in printed.splitlines(keepends=True):
+            if line.startswith("@") and line.endswith("\n"):
                 yield Row(**json.loads(line[1:]))
-        if done.returncode:
-            raise RuntimeError(f"{framework} {model} ended with {done.returncode}")
+        if fault:
+            print(f"{framework} {model}: {fault}; the other models go on", file=sys.stderr, flush=True)
 
 
 def main() -> int:

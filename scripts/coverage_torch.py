@@ -1,4 +1,6 @@
-"""Calls of PyTorch's ops: the samples of its own list of operators (`op_db`), through torch.compile(backend="dvm") and without."""
+"""Calls of PyTorch's ops: the samples of its own list of operators (`op_db`), through torch.compile(backend="dvm") and without.
+
+`python scripts/coverage_torch.py NAME …` also calls these with operands transposed in memory and with halves beside whole numbers."""
 from __future__ import annotations
 
 import sys
@@ -47,6 +49,26 @@ def _weighted(results: Any) -> Any:
     return total
 
 
+def _turned(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers with another axis innermost in memory."""
+    if tensor.dim() == 4:
+        return tensor.contiguous(memory_format=torch.channels_last)
+    return tensor.mT.contiguous().mT if tensor.dim() > 1 else tensor
+
+
+def _mixed(sample: Any) -> Any:
+    """The first operand in half precision, float operands after it as whole numbers."""
+    changed = iter([torch.float16])
+    return sample.transform(lambda a: a.to(next(changed, torch.int64)) if isinstance(a, torch.Tensor) and a.is_floating_point() else a)
+
+
+# What the results must be the same of, too: how the sample is changed, and the tolerance.
+VARIANTS: dict[str, tuple[Any, float]] = {
+    "turned": (lambda sample: sample.transform(lambda a: _turned(a) if isinstance(a, torch.Tensor) else a), TOLERANCE),
+    "halves with whole numbers": (_mixed, 2e-3),
+}
+
+
 def _sample(op: Any) -> Any:
     torch.manual_seed(0)
     dtype = torch.float32 if torch.float32 in op.dtypes else torch.int64
@@ -63,9 +85,9 @@ def _tensors(sample: Any) -> list[torch.Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def _call(op: Any, function: Any, gradients: bool = True) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _call(op: Any, function: Any, gradients: bool = True, change: Any = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Results of the op's sample, and gradients of its operands ([]: it has none). The sample is made anew: an op may change it."""
-    sample = _sample(op)
+    sample = change(_sample(op)) if change else _sample(op)
     wanted = [t for t in _tensors(sample) if t.requires_grad] if gradients else []
     torch.manual_seed(1)
     results = function(sample.input, *sample.args, **sample.kwargs)
@@ -114,3 +136,30 @@ def verdict(name: str) -> Verdict | None:
         found.backward = "wrong" if off else "refused" if found.forward == "refused" else "fell back" if fell else "ours"
         found.note = found.note or off
     return found
+
+
+def varied(name: str) -> Verdict | None:
+    """That, and the op with its sample changed in ways that PyTorch takes; another result makes the verdict "wrong"."""
+    found, op = verdict(name), published()[name]
+    if found is None or found.forward != "ours":
+        return found
+    for name, (change, tolerance) in VARIANTS.items():
+        try:
+            plain = _call(op, op.op, False, change)[0]
+        except Exception:
+            continue
+        torch._dynamo.reset()
+        try:
+            ours = _call(op, torch.compile(lambda *args, **kwargs: op.op(*args, **kwargs), backend="dvm"), False, change)[0]
+            off = differs(ours, plain, tolerance)
+        except Exception as error:
+            off = f"{type(error).__name__}: {error}".partition("\n")[0][:160]
+        if off:
+            found.forward, found.note = "wrong", f"{name}: {off}"
+    return found
+
+
+if __name__ == "__main__":
+    for asked in sys.argv[1:]:
+        print(asked, varied(asked), flush=True)
+

@@ -1,4 +1,10 @@
-"""The table of PyTorch, continued: elements that an index names, read, written and added to; parts of tensors; order and scans."""
+"""The table of PyTorch, continued: elements that an index names, read, written and added to; parts of tensors; order and scans.
+
+What is only moved is float32, float64, int32 or int64 (halves come as float32, see torch_halves), what is added, sorted or scanned a float;
+an index is int32 or int64, and what it finds is int64. A place out of range is an error of the core when the op runs, as it is PyTorch's.
+`Unlowerable` is raised of other dtypes (an index of truths, too), of operands without axes, of an index whose rank or extents the op
+does not take, and of empty results.
+"""
 from __future__ import annotations
 
 import math

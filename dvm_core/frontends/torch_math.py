@@ -1,4 +1,9 @@
-"""The table of PyTorch, continued: functions that are formulas, clamping, truths and whole numbers, variances, and constants."""
+"""The table of PyTorch, continued: functions that are formulas, clamping, truths and whole numbers, variances, and constants.
+
+Operands of functions are float32 or float64 (halves come as float32, see torch_halves), of truths bool, int32 or int64 too, of bits whole
+numbers of any size; two operands have one dtype. Results have the operands' dtype, truths bool. `Unlowerable` is raised of other dtypes, of
+a division rounded down, of whole numbers from 2**31 on beside bits, of axes of values without axes, and of empty results.
+"""
 from __future__ import annotations
 
 import math
