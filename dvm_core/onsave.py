@@ -12,11 +12,11 @@ from pathlib import Path
 import dvm_wire
 from dvm_wire import watching
 
-from . import _core, _library_prefixes
+from . import _core, agent
 from .errors import ArgumentError
 from .frontends import reloadable
 from .frontends.notices import notice
-from .hotreload import Host, Reloader, Report, SourceBook, turns
+from .hotreload import Host, Reloader, Report, turns
 
 _END_WAIT = 5.0  # seconds for the thread to end
 
@@ -27,12 +27,12 @@ class OnSave:
     def __init__(self, script: Path) -> None:
         if not watching.available():
             raise ArgumentError(f"--watch needs the package {watching.PACKAGE}: pip install {watching.PACKAGE}")
-        self._book = SourceBook(tuple(_library_prefixes()))
+        self._book = agent.remember_sources()
         self._book.remember(str(script))
         self._saves = dvm_wire.Saves()
         self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
         host = Host(reloadable, _core.programs, step=reloadable.step, capturing=reloadable.calling, settle=dvm_wire.settle)
-        self._reloader = Reloader(self._book, host, _tell)
+        self._reloader = Reloader(self._book, host, _tell, done=agent.done())
         self._thread = threading.Thread(target=self._run, name="dvm-watch", daemon=True)
 
     def start(self) -> None:
@@ -81,8 +81,6 @@ def _tell(report: Report) -> None:
 
 def watched(script: Path) -> OnSave | None:
     """Begins to watch. None where a debugger is connected: it has a watcher of its own."""
-    from . import agent
-
     if agent.connected():
         notice("--watch is left to the debugger, which reloads on save by itself", category="reload")
         return None

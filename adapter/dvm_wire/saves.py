@@ -54,9 +54,11 @@ def read(path: str) -> str:
     """A Python file's text: coding cookie and byte order mark honoured, line ends as `\\n`.
 
     Raises OSError (of what is no regular file, too), SyntaxError (unknown coding cookie), UnicodeDecodeError."""
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(f"{path} is no regular file")
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is no regular file")
+    with open(descriptor, "rb") as file:
         return decode(file.read())
 
 

@@ -1,6 +1,7 @@
 """A patch of the running process: assignments that are made together and can be taken back."""
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -73,20 +74,27 @@ class Patch:
         try:
             for assignment in self.assignments[self.applied:]:
                 assignment.old = assignment.read()
+                self.applied += 1  # first: a signal's exception may come between the two
                 assignment.write(assignment.new)
-                self.applied += 1
         except BaseException:
-            self.revert()
+            with contextlib.suppress(Exception):  # of the one that takes no new value, and no old one
+                self.revert()
             raise
         finally:
             turns.set_interval(before)
 
     def revert(self) -> None:
-        """Puts back what was there before, last change first."""
+        """Puts back what was there before, last change first. All of it, though one refuses: its error is raised in the end."""
+        refused: Exception | None = None
         while self.applied:
+            assignment = self.assignments[self.applied - 1]
+            try:
+                assignment.write(assignment.old)
+            except Exception as error:
+                refused = error
             self.applied -= 1
-            assignment = self.assignments[self.applied]
-            assignment.write(assignment.old)
+        if refused is not None:
+            raise refused
 
     def sweep(self, functions: list[FunctionType], inner: dict[CodeType, CodeType]) -> list[FunctionType]:
         """Swaps closures that were made of old inner code between the search and the swap, and gives them. inner: old code -> new."""

@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 from dvm_wire.saves import read
@@ -133,18 +132,19 @@ class Reloader:
                 answer = self._undo(job) if job.undo else self._reload(job)
             except RecursionError:
                 answer = Report(report.REFUSED, job.path, 0, ["an expression of the file is nested too deeply to be compared"])
-            except Exception as error:  # a fault of ours must not leave a save unanswered
+            except BaseException as error:  # also a module that ends the program when it is imported: no save may stay unanswered
                 answer = Report(report.REFUSED, job.path, 0, [f"the reload itself failed: {report.failure(error, __file__)}"])
             finally:
                 turns.end()
             self.last = answer
-            job.answer(answer)
+            with contextlib.suppress(Exception):  # nobody hears it; those behind it are answered all the same
+                job.answer(answer)
 
     # ---- one reload ------------------------------------------------------------------------------------------------------------------
     def _reload(self, job: Job) -> Report:
         if job.text is None and not job.settled:
             self.host.settle(job.path)
-        with _no_collection():
+        with turns.no_collection():
             prepared = self._prepare(job)
         if isinstance(prepared, Report):
             return prepared
@@ -178,7 +178,7 @@ class Reloader:
             new = parse_beside(near, compiled_as, text) if near else parse(compiled_as, text)
         except SyntaxError as error:
             return refused(report.syntax_error(error, path))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, LookupError) as error:  # LookupError: a codec that makes no text
             return refused(f"{path} cannot be read: {error}")
         known = self.book.get(path)
         if known is None:
@@ -323,19 +323,6 @@ class Reloader:
             answer.changes = report.reversed_changes(report.changes_of(last.plan.edits))
             answer.undone = answer.outcome == report.APPLIED
         return answer
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """No cyclic collection inside: syntax trees are many objects at once, and the full collection they set off holds every thread, also
-    the training thread, for as long as the whole heap takes."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _compiled_as(live: Live, path: str) -> str:

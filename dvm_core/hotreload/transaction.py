@@ -121,10 +121,14 @@ class Transaction:
     def _swap(self, step: int) -> None:
         began = time.perf_counter()
         try:
+            if self.plan.patch and self.book.get(self.path) not in (None, self.texts[0]):
+                raise RuntimeError("the file was reloaded from elsewhere meanwhile: save it again")
             self.plan.patch.apply()
-        except Exception as error:  # an object that takes no new code or value; the patch has put everything back
+        except BaseException as error:  # an object that takes no new code or value, or a signal's; the patch has put everything back
             self.error = error
             self._become(FAILED)
+            if not isinstance(error, Exception):
+                raise
             return
         self.step = step
         try:
@@ -134,8 +138,10 @@ class Transaction:
             if self.needs_trial:
                 self.host.boundary.trial(self._take_back, self.path, *((self.pact.agree,) if self.pact is not None else ()))
                 self.host.boundary.on_success(self._keep, self.path)
-        except Exception as error:  # a fault of ours after the swap: without its trial the new code must not stay
+        except BaseException as error:  # after the swap: without its trial the new code must not stay
             self._take_back(error)
+            if not isinstance(error, Exception):  # such as Ctrl-C
+                raise
             return
         now = time.perf_counter()
         self.held_ms = (now - began) * 1e3

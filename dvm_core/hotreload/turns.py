@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ LONG = 1_000_000  # longer than a swap takes: no other thread runs in between
 _lock = threading.Lock()
 _inside = 0
 _before = 0
+_uncollected = False
 
 
 def interval() -> int:
@@ -48,3 +51,37 @@ def short_turns() -> Iterator[None]:
         yield
     finally:
         end()
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """No cyclic collection inside: syntax trees are many objects at once, and the full collection they set off holds every thread, also
+    the training thread, for as long as the whole heap takes."""
+    global _uncollected
+    if not gc.isenabled():
+        yield
+        return
+    _uncollected = True
+    gc.disable()
+    try:
+        yield
+    finally:
+        _uncollected = False
+        gc.enable()
+
+
+def _in_child() -> None:
+    """A forked child has no thread that reloads: what was set for one ends."""
+    global _lock, _inside, _uncollected
+    _lock = threading.Lock()
+    if _inside:
+        _inside = 0
+        if interval() == min(SHORT, _before):
+            set_interval(_before)
+    if _uncollected:
+        _uncollected = False
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

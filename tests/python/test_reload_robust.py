@@ -1,0 +1,87 @@
+"""The reload thread outlives what a save does to it, and a swap that is interrupted leaves nothing half done."""
+from __future__ import annotations
+
+import gc
+import os
+
+import pytest
+from dvm_wire.saves import read
+from reload_kit import program  # noqa: F401 - a fixture
+
+from dvm_core.hotreload import turns
+from dvm_core.hotreload.apply import Assignment, Patch
+
+# ruff: noqa: F811 - fixtures are named as what they are imported as
+TEXT = "RATE = 1\n\n\ndef scale(x):\n    return x * RATE\n"
+
+
+def test_a_new_import_that_ends_the_program_is_refused_and_the_next_save_answered(program, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "ends_at_import.py").write_text("import sys\nsys.exit(3)\n")
+    p = program(TEXT)
+    answer = p.call_until(p.save("import ends_at_import\n" + TEXT), lambda: None)
+    assert answer.outcome == "refused"
+    assert p.call_until(p.save(TEXT.replace("x * RATE", "x * RATE * 2")), lambda: p.module.scale(1)).outcome == "applied"
+
+
+def test_an_answer_that_nobody_can_be_given_leaves_the_next_save_its_own(program):
+    def unheard(answer):
+        raise BrokenPipeError
+
+    p = program(TEXT)
+    p.reloader.reload(str(p.path), TEXT + "# more\n", unheard)
+    assert p.call_until(p.save(TEXT.replace("x * RATE", "x * RATE * 2")), lambda: p.module.scale(1)).outcome == "applied"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_assignment_that_is_interrupted_is_taken_back_with_those_before_it(error):
+    values = {"a": 1, "b": 2, "c": 3}
+
+    def interrupted(new):
+        values["b"] = new
+        if new == 20:
+            raise error
+
+    patch = Patch([Assignment(lambda: values["a"], lambda new: values.update(a=new), 10), Assignment(lambda: values["b"], interrupted, 20),
+                   Assignment(lambda: values["c"], lambda new: values.update(c=new), 30)])
+    with pytest.raises(error):
+        patch.apply()
+    assert values == {"a": 1, "b": 2, "c": 3} and patch.applied == 0
+
+
+def test_all_is_put_back_though_one_place_refuses():
+    values = {"a": 1, "c": 3}
+
+    def refusing(new):
+        if new is None:
+            raise ValueError("no")
+
+    patch = Patch([Assignment(lambda: values["a"], lambda new: values.update(a=new), 10), Assignment(lambda: None, refusing, 20),
+                   Assignment(lambda: values["c"], lambda new: values.update(c=new), 30)])
+    patch.apply()
+    with pytest.raises(ValueError, match="no"):
+        patch.revert()
+    assert values == {"a": 1, "c": 3}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_forked_while_a_save_is_worked_on_collects_and_has_its_turns():
+    before = turns.interval()
+    with turns.short_turns(), turns.no_collection():
+        child = os.fork()
+        if not child:
+            os._exit(gc.isenabled() and turns.interval() == before)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert gc.isenabled() and turns.interval() == before
+
+
+def test_what_is_no_file_is_refused_and_leaves_no_descriptor(tmp_path):
+    for _ in range(3):
+        with pytest.raises(OSError, match="is no regular file"):
+            read(str(tmp_path))
+    free = os.dup(0)
+    os.close(free)
+    with pytest.raises(OSError, match="is no regular file"):
+        read(str(tmp_path))
+    assert os.dup(0) == free
+    os.close(free)
