@@ -150,6 +150,7 @@ class TensorEvents:
         """A new agent hears all that is in force. Sent in one go: the program may run its first captured call at any moment."""
         session = self._session
         configured = agent.send("configure", **session.config.settings)
+        session.reloads.tell(agent)
         session.breakpoints.tell(agent)
         session.watches.tell(agent)
         if session.member is not None:

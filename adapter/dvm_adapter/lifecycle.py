@@ -58,6 +58,7 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
     access = ""  # that the program's own debugger asks of ours
     if config.launched:
         _check_program(arguments)
+        session.reloads.begin()
         _choose_console(session, forwarded)
         own_path(forwarded, config.no_debug)
     elif config.process:

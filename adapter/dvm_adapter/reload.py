@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from dvm_wire import SETTLED, Saves, folders, watching
+from dvm_wire.saves import read
 
 from .channel import Message
 from .errors import RequestError
@@ -18,8 +19,10 @@ from .sources import old_source
 from .stack import source_of
 
 if TYPE_CHECKING:
+    from .agent_peer import AgentPeer
     from .session import Session
 
+_LARGEST_SCRIPT = 4 << 20  # bytes
 RELOAD_TIMEOUT = 60.0  # the swap waits for the next call of a captured function
 LOOK_AGAIN = 1.0  # seconds after a new program before the list of sources is asked for again
 
@@ -47,6 +50,7 @@ class Reloads:
         self._settle_timer: asyncio.TimerHandle | None = None
         self._reported: tuple[str, bool] | None = None  # what was told last, and whether it was an answer
         self._swapped = False  # whether code was ever replaced
+        self._begun: tuple[str, str] | None = None  # the script's path and text when it was started
         self._maps: dict[str, LineMap] = {}  # of files whose text on disk is not in force
         self._answers = 0  # a comparison that was asked for before the newest answer is stale
 
@@ -163,6 +167,35 @@ class Reloads:
             else:
                 self.place(frame)
 
+    # ---- the script, from its start on
+    def begin(self) -> None:
+        """Before the program starts: its script as it will run. A save may come long before there is an agent."""
+        script = self._script()
+        with contextlib.suppress(OSError, SyntaxError, ValueError):  # what cannot be read is told by who runs it
+            if script and os.path.getsize(script) <= _LARGEST_SCRIPT:
+                self._begun = script, read(script)
+
+    def tell(self, agent: AgentPeer) -> None:
+        """A new agent hears what the program was started from."""
+        if self._begun is not None:
+            path, text = self._begun
+            agent.send("begunAs", path=path, text=text)
+
+    def _script(self) -> str:
+        arguments = self._session.config.arguments
+        program = arguments.get("program")
+        return os.path.realpath(os.path.join(arguments.get("cwd") or "", os.path.expanduser(program))) if isinstance(program, str) else ""
+
+    async def _early_save(self) -> None:
+        """A save of the script between its start and now is answered like any other."""
+        if self._begun is None:
+            return
+        path, text = self._begun
+        self._begun = None
+        with contextlib.suppress(OSError, SyntaxError, ValueError):
+            if read(path) != text:
+                await self._saved(path)
+
     # ---- watching
     def start(self) -> None:
         """Starts watching, if saves are to reload and the program is ours to ask for its sources."""
@@ -187,10 +220,7 @@ class Reloads:
 
     async def sources(self) -> set[str]:
         """The files to watch: what the program has loaded, and its main file."""
-        arguments = self._session.config.arguments
-        found: set[str] = set()
-        if isinstance(program := arguments.get("program"), str):
-            found.add(os.path.realpath(os.path.join(arguments.get("cwd") or "", os.path.expanduser(program))))
+        found = {script} if (script := self._script()) else set()
         with contextlib.suppress(RequestError, ValueError, TypeError):
             answer = await asyncio.wait_for(self._session.python.ask("evaluate", {"expression": _SOURCES, "context": "clipboard"}), 5)
             found.update(json.loads(str(answer.get("result", "[]")).strip("'")))
@@ -204,6 +234,7 @@ class Reloads:
             self._changed.clear()
             self._saves.files = await self.sources()
             self._report_saves()  # a save while the list was made
+            self._session.spawn(self._early_save())
             watched = folders(self._saves.files)
             if not watched:
                 await self._changed.wait()

@@ -41,6 +41,13 @@ def reload(session: Session, arguments: Arguments, reply: Reply) -> None:
     session.reloader.reload(path, text, lambda report: reply(report.message()), settled)
 
 
+@command("begunAs")
+def begun_as(session: Session, arguments: Arguments) -> Answer:
+    """path, text: of the script, when the program was started. What was saved since, before this process had an agent, is a save."""
+    session.reloader.book.begun_as(need(arguments, "path", str), need(arguments, "text", str))
+    return {}
+
+
 @command("undoReload", later=True)
 def undo_reload(session: Session, arguments: Arguments, reply: Reply) -> None:
     """path: the file whose last reload is taken back, default the last of all. Refused if a later reload of another file needs it."""

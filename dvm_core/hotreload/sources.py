@@ -80,6 +80,13 @@ class SourceBook:
         except (OSError, SyntaxError, ValueError):
             pass  # gone or unreadable: a reload of it will say so
 
+    def begun_as(self, path: str, text: str) -> None:
+        """The text that the program was started from, as who started it has read it: the one on disk may be a later one. Of no matter once
+        a reload came into force."""
+        key = os.path.realpath(path)
+        if self._texts.get(key) == self._first.get(key):
+            self._texts[key] = self._first[key] = text
+
     def get(self, path: str) -> str | None:
         return self._texts.get(os.path.realpath(path))
 
