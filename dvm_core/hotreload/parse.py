@@ -6,6 +6,7 @@ import ast
 import copy
 import functools
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -166,14 +167,21 @@ def all_codes(code: CodeType) -> list[CodeType]:
     return [code, *(deeper for inner in inner_codes(code) for deeper in all_codes(inner))]
 
 
+def _by_place(codes: Iterable[CodeType]) -> dict[tuple[int, str], list[CodeType]]:
+    found: dict[tuple[int, str], list[CodeType]] = {}
+    for code in codes:
+        found.setdefault((code.co_firstlineno, code.co_name), []).append(code)
+    return found
+
+
 def attach_codes(definitions: dict[str, Definition], top: list[CodeType]) -> None:
-    inside: dict[int, list[CodeType]] = {}
+    inside: dict[int | None, dict[tuple[int, str], list[CodeType]]] = {None: _by_place(top)}  # of each owner's code, by id
     for definition in definitions.values():  # owners come before what is in them
         outer = definition.owner.code if definition.owner is not None else None
         if outer is not None and id(outer) not in inside:
-            inside[id(outer)] = inner_codes(outer)
+            inside[id(outer)] = _by_place(inner_codes(outer))
         name = getattr(definition.node, "name", "<lambda>")
-        candidates = top if definition.owner is None else inside[id(outer)] if outer is not None else []
-        matches = [code for code in candidates if code.co_firstlineno == definition.first_line and code.co_name == name]
+        lost = definition.owner is not None and outer is None
+        matches = [] if lost else inside[None if outer is None else id(outer)].get((definition.first_line, name), [])
         # Two lambdas on one line cannot be told apart; dead code (after a `return`) is compiled to nothing.
         definition.code = matches[0] if len(matches) == 1 else None

@@ -97,7 +97,7 @@ class Reloader:
         self.outdated = Outdated(book)
         self._kept = done or Done()
         self._sources: dict[str, Source] = {}  # as parsed last
-        self._verified: set[str] = set()  # files whose known text was compared with the running code
+        self._verified: dict[str, list[Any]] = {}  # files whose known text was compared with the running code: how it was imported then
         self.last: Report | None = None
         self._listed: Transaction | None = None  # the last that changed what runs: it has the listings
 
@@ -188,12 +188,13 @@ class Reloader:
         if not text.strip():
             return refused("the file is empty; the running code stays")
         old = self._in_force(path, new.path, known)
-        if path not in self._verified:
+        imported = [vars(module).get("__spec__") for module in live.modules]  # `importlib.reload` gives a new one
+        if not _same_objects(self._verified.get(path), imported):
             foreign = planning.unknown(old, live)
             if foreign:
                 return refused(f"`{foreign[0].__qualname__}` does not run what the file said when the debugger first read it "
                                "(edited before that, or changed by an import hook): needs restart")
-            self._verified.add(path)
+            self._verified[path] = imported
         edits = classify(old, new, is_main=any(module.__name__ == "__main__" for module in live.modules))
         plan = planning.make(old, new, edits, live, self.book)
         return refused(*plan.refusals) if plan.refusals else (old, new, plan)
@@ -323,6 +324,10 @@ class Reloader:
             answer.changes = report.reversed_changes(report.changes_of(last.plan.edits))
             answer.undone = answer.outcome == report.APPLIED
         return answer
+
+
+def _same_objects(some: list[Any] | None, others: list[Any]) -> bool:
+    return some is not None and len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
 
 
 def _compiled_as(live: Live, path: str) -> str:

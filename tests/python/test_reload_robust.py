@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
+import sys
 
 import pytest
 from dvm_wire.saves import read
-from reload_kit import program  # noqa: F401 - a fixture
+from reload_kit import Answers, Calls, program  # noqa: F401 - a fixture
 
-from dvm_core.hotreload import turns
+from dvm_core.hotreload import Host, Reloader, SourceBook, turns
 from dvm_core.hotreload.apply import Assignment, Patch
 
 # ruff: noqa: F811 - fixtures are named as what they are imported as
@@ -85,3 +87,30 @@ def test_what_is_no_file_is_refused_and_leaves_no_descriptor(tmp_path):
         read(str(tmp_path))
     assert os.dup(0) == free
     os.close(free)
+
+
+def test_a_module_that_the_program_reloads_itself_is_compared_anew(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = tmp_path / "reloads_itself.py"
+    path.write_text("def scale(x):\n    return x * 2\n")
+    module = importlib.import_module("reloads_itself")
+    book = SourceBook()
+    book.remember(str(path))
+    calls = Calls()
+    reloader = Reloader(book, Host(calls, step=lambda: calls.step))
+
+    def save(text):
+        path.write_text(text)
+        answers = Answers()
+        reloader.reload(str(path), None, answers.append)
+        while not answers:
+            calls.call(lambda: module.scale(1))
+        return answers[0]
+
+    assert save("def scale(x):\n    return x * 3\n").outcome == "applied"
+    assert save("def scale(x, y):\n    return x * 4\n").outcome == "refused"
+    path.write_text("def scale(x, y=1):\n    return x * 55\n")
+    importlib.reload(module)
+    answer = save("def scale(x, y=1):\n    return x * 666\n")
+    assert answer.outcome == "refused" and "needs restart" in answer.reasons[0] and module.scale(1) == 55
+    sys.modules.pop("reloads_itself")
