@@ -30,6 +30,7 @@ Restore = Callable[[], None]
 BOUNDARY_WAIT = 1.0  # seconds for a captured call to come, before the swap is made without one
 TRIAL_WAIT = 5.0  # seconds for the first call with new code to end, before the answer goes out without it
 STEP_WAIT = 0.25  # seconds for the rest of that step
+_STACK = 8 << 20  # bytes
 _MOST_UNDONE = 64  # reloads that are kept for undo; the oldest are forgotten
 _LOOK = 0.02  # seconds between looks at whether the user has stopped the program meanwhile
 
@@ -121,7 +122,7 @@ class Reloader:
             self._arrived.notify()
             if self._thread is None:
                 self._thread = self._make_thread(self._run)
-                self._thread.start()
+                _start(self._thread)
 
     def _run(self) -> None:
         while True:
@@ -324,6 +325,19 @@ class Reloader:
             answer.changes = report.reversed_changes(report.changes_of(last.plan.edits))
             answer.undone = answer.outcome == report.APPLIED
         return answer
+
+
+def _start(thread: threading.Thread) -> None:
+    """With room for Python's parser and compiler, which recurse: a program of many threads may have asked for small stacks."""
+    asked = threading.stack_size()
+    if not 0 < asked < _STACK:
+        thread.start()
+        return
+    threading.stack_size(_STACK)
+    try:
+        thread.start()
+    finally:
+        threading.stack_size(asked)
 
 
 def _same_objects(some: list[Any] | None, others: list[Any]) -> bool:

@@ -5,6 +5,7 @@ import gc
 import importlib
 import os
 import sys
+import threading
 
 import pytest
 from dvm_wire.saves import read
@@ -114,3 +115,13 @@ def test_a_module_that_the_program_reloads_itself_is_compared_anew(tmp_path, mon
     answer = save("def scale(x, y=1):\n    return x * 666\n")
     assert answer.outcome == "refused" and "needs restart" in answer.reasons[0] and module.scale(1) == 55
     sys.modules.pop("reloads_itself")
+
+
+def test_a_program_of_small_stacks_is_parsed_on_a_large_one(program):
+    before = threading.stack_size(128 << 10)
+    try:
+        p = program(TEXT)
+        answer = p.call_until(p.save(TEXT.replace("x * RATE", " + ".join(["x"] * 900))), lambda: p.module.scale(1))
+        assert answer.outcome == "applied" and p.module.scale(1) == 900 and threading.stack_size() == 128 << 10
+    finally:
+        threading.stack_size(before)
