@@ -182,9 +182,22 @@ def knock(pid: int, message: dict[str, Any], timeout: float = 10.0) -> dict[str,
     return answer
 
 
+def _gone(pid: int) -> bool:
+    try:
+        if os.name == "posix":
+            os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:  # somebody else's
+        pass
+    return False
+
+
 def _find(pid: int) -> dict[str, Any]:
     seen = dict.fromkeys([*folders({**os.environ, **environment_of(pid)}), *folders()])
     reason = "has not imported dvm_core (yet), so it has no door; or it runs where another cache or another home is used"
+    if _gone(pid):
+        raise Shut("does not exist")
     for file in (folder / f"{_stem(pid)}.json" for folder in seen):
         try:
             # Not to wait for a writer, where it is a pipe.
