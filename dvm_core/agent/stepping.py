@@ -8,8 +8,13 @@ from .places import Place, place
 from .views import LaunchView
 
 
+def _here(view: LaunchView) -> int:
+    """A numeric filter stops when its launch has ended: steps then lead through what has been computed."""
+    return view.at if view.launch.done else view.launch.next
+
+
 def _next_instruction(view: LaunchView) -> int:
-    return view.launch.next + 1
+    return _here(view) + 1
 
 
 def _next_line(view: LaunchView) -> int:
@@ -26,7 +31,7 @@ def _out_of_function(view: LaunchView) -> int:
 
 
 def _first_after(view: LaunchView, differs: Any) -> int:
-    for index in range(view.launch.next + 1, len(view.instructions)):
+    for index in range(_here(view) + 1, len(view.instructions)):
         number = view.instructions[index].place
         if number and differs(place(number)):
             return index

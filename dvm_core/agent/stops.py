@@ -331,7 +331,7 @@ class Stops:
         """Runs up to `target`, or to a breakpoint before it that stops. (instruction reached, their ids, what was written)."""
         launch = view.launch
         if launch.done:
-            return len(view.instructions), [], ""
+            return target, [], ""
         for index in range(launch.next, target):
             written = self._session.data.at(view.program.id, index)
             hit_data, text = self._session.data.look(written, view, index) if written else ([], "")

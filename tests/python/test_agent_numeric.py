@@ -56,6 +56,26 @@ def test_a_filter_stops_at_the_first_result_that_meets_its_condition(adapter, na
         set_to(adapter)
 
 
+def test_steps_from_a_filter_lead_through_what_was_computed(adapter):
+    set_to(adapter, overflow="")
+    try:
+        program = Running(model, np.full_like(X, 100.0))
+        stop = adapter.event("vmstop")["FRAME"]
+        opcodes = [stop["opcode"]]
+        for _ in range(stop["instruction"] + 1, stop["instructions"]):
+            adapter.request("step", kind="instruction")
+            told = adapter.event("vmstop")
+            assert told["reason"] == "step"
+            opcodes.append(told["FRAME"]["opcode"])
+        adapter.request("step", kind="instruction")
+        adapter.event("vmdone")
+        adapter.request("go")
+        program.join()
+        assert opcodes[:2] == ["EXP", "DIV"]
+    finally:
+        set_to(adapter)
+
+
 def test_infinite_inputs_are_no_overflow_but_what_finite_ones_make_is(adapter):
     x = X.copy()
     x[1, 1] = np.inf

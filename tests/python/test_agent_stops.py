@@ -17,7 +17,7 @@ def test_hello_says_who_it_is(adapter):
 
 
 def test_every_request_is_answered(adapter):
-    with pytest.raises(Refused, match="unknown command 'nothing'; known: areas, .*assign, breakpoints, .*configure"):
+    with pytest.raises(Refused, match="unknown command 'nothing'; known: areas, .*assign, begunAs, breakpoints, .*configure"):
         adapter.request("nothing")
     with pytest.raises(Refused, match='argument "lines" is None; it must be list'):
         adapter.request("breakpoints")
@@ -251,7 +251,7 @@ def test_infinity_is_its_own_filter(adapter):
     program = Running(model, x)
     stop = adapter.event("vmstop")
     assert stop["text"] == "DIV made 1 infinity in y, f32[3,4], 12 elements; the first at [0, 3]: Inf from s = 1.0, x = 0.0"
-    adapter.request("step", kind="instruction")
+    adapter.request("step", kind="out")
     adapter.event("vmdone")
     program.join()
     adapter.request("filters", conditions={})
