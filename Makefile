@@ -67,7 +67,7 @@ test: setup $(STAMPS)/extension $(STAMPS)/vscode $(VSIX) ## the set-up and every
 	$(MAKE) -k -j2 --output-sync=target test-vscode sanitize || failed=1; exit $$failed
 
 test-python: setup torch ## unit, property and conformance tests
-	$(PY) -m pytest $(WORKERS) --dist loadfile tests/python tests/conformance
+	$(PY) -m pytest $(WORKERS) --dist loadfile --no-loadscope-reorder tests/python tests/conformance
 
 test-devices: setup ## the conformance cases on the faithful devices, too
 	for device in npu-sim:910b:faithful npu-sim:950:faithful; do \

@@ -13,6 +13,14 @@ if os.environ.get("HYPOTHESIS_PROFILE"):
     settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
 
 
+_LONG = ("test_models_", "test_torch_compile", "test_mindspore_networks", "test_changing_shapes")  # files of minutes, begun first
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One file after another on each worker: a long one at the end would leave the others idle."""
+    items.sort(key=lambda item: not item.path.name.startswith(_LONG))
+
+
 @pytest.fixture(autouse=True)
 def nothing_set_outlives_its_test() -> Iterator[None]:
     """Hooks, results nobody took, settings and faults are the process's: the next test would find them, above all after one that failed."""
