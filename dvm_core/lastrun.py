@@ -109,7 +109,8 @@ class Recorder:
         if not os.path.isfile(path):  # a notebook's cell, code from a text
             return
         # A line that was edited since is another line: what was gathered of it is of no use.
-        values = [value for value in self._values.get(path, {}).values() if value["text"] == self._line_of(path, value["line"]).rstrip()]
+        gathered = list(self._values.get(path, {}).values())  # the training thread goes on gathering
+        values = [value for value in gathered if value["text"] == self._line_of(path, value["line"]).rstrip()]
         told = [{name: notice[name] for name in ("text", "line", "category")}
                 for notice in notices.past() if notice["path"] == path and notice["line"]]
         wanted = {value["line"] for value in values} | {notice["line"] for notice in told}

@@ -57,10 +57,10 @@ def detours(device: str) -> list[str]:
     """The casts of the captured programs that this device does not make at once: the dtypes on the way, and the line."""
     found = []
     for program in dvm.programs():
-        code = program.code
+        code, instructions = program.code, program.instructions
         kinds = [value.dtype for value in (*code.inputs, *code.instructions)]
         for entry in program.line_map():
-            instruction = program.instructions[entry["instruction"]]
+            instruction = instructions[entry["instruction"]]
             if instruction.name != "CAST":
                 continue
             route = devices.cast_route(device, dtypes.find(kinds[instruction.operands[0]]).name, dtypes.find(instruction.dtype).name)

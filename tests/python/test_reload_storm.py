@@ -232,7 +232,7 @@ def test_no_step_is_lost_or_made_twice_and_losses_are_those_of_the_same_code(sto
             s.random.choice(kinds)()
         if number in (STEPS // 2, STEPS - 1):
             memory.append((resident(), len(gc.get_objects())))
-        if number % 50 == 0:  # the reload thread gets its turn, however short the steps are
+        if len(s.answers) < s.asked - 3:  # the reload thread gets its turn, however short the steps are
             wait(lambda: len(s.answers) >= s.asked - 3 or reloadable._queue)
 
     begin = reloadable.step()
