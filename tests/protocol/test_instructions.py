@@ -5,6 +5,7 @@ import types
 import pytest
 from dvm_adapter import addresses, attach, disassembly
 from dvm_adapter.errors import RequestError
+from dvm_adapter.own_arguments import checked
 from dvm_wire import doors
 
 
@@ -74,13 +75,13 @@ def test_a_place_that_is_refused_anew_keeps_its_breakpoint():
     assert asyncio.run(twice()) == [(1, 2)]
 
 
-@pytest.mark.parametrize("asked, told", [({"program": True, "instruction": 1}, "whole numbers"),
-                                         ({"program": 1, "instruction": False}, "whole numbers"),
+@pytest.mark.parametrize("asked, told", [({"program": True, "instruction": 1}, '"program" is True; it must be a whole'),
+                                         ({"program": 1, "instruction": False}, '"instruction" is False; it must be a whole'),
                                          ({"program": 1, "instruction": 1, "on": "false"}, '"on" is \'false\''),
                                          ({"program": 1, "instruction": 1, "on": 0}, '"on" is 0')])
 def test_what_is_no_number_and_no_truth_is_refused(asked, told):
     with pytest.raises(RequestError, match=told):
-        asyncio.run(disassembly.break_instruction(session(None), asked))
+        checked("dvm/breakInstruction", asked)
 
 
 def test_tile_instructions_beyond_the_addresses_are_shown_as_invalid():

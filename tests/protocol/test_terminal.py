@@ -1,4 +1,5 @@
 """`dvm debug`: the terminal client, driven by a pipe as a script drives it. The adapter, debugpy and the programs are real."""
+import contextlib
 import os
 import pty
 import select
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import uuid
 
+import psutil
 import pytest
 from harness import BOUND, PROGRAMS, Terminal, environment, family, gone, line_of
 
@@ -255,9 +257,11 @@ def test_in_a_real_terminal_ctrl_c_reaches_the_debugger_alone():
                   {**environment(), "DVM_KILL_TEST": mark, "TERM": "xterm"})
     seen = b""
 
-    def until(text):
+    def until(text, again=b""):
         nonlocal seen
         while text not in seen:
+            if again and not select.select([terminal], [], [], 2)[0]:
+                os.write(terminal, again)
             assert select.select([terminal], [], [], BOUND)[0], seen
             seen += os.read(terminal, 4096)
         seen = seen.partition(text)[2]
@@ -270,7 +274,7 @@ def test_in_a_real_terminal_ctrl_c_reaches_the_debugger_alone():
         until(b"\x1b[1mPaused on pause")
         until(b"(dvm) ")
         os.write(terminal, b"nonsense\x03")  # the line is thrown away
-        until(b"(dvm) ")
+        until(b"(dvm) ", again=b"\x03")  # CPython misses a signal between its prompt and its wait for keys: a person presses again
         os.write(terminal, b"print 6 * 7\n")
         until(b"42")
         until(b"(dvm) ")
@@ -280,4 +284,5 @@ def test_in_a_real_terminal_ctrl_c_reaches_the_debugger_alone():
     finally:
         os.close(terminal)
         for process in family(mark):
-            process.kill()
+            with contextlib.suppress(psutil.Error):  # it ends by itself
+                process.kill()
