@@ -1,6 +1,7 @@
 """x[index] and x[index] = value inside a capture. MindSpore does not dispatch them, and their gradients would silently be zero."""
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from mindspore import Tensor
 
 from .. import _core
 from ..errors import convert
+from . import axes
 from . import capture as captures
 from .emit import BOOL, I32, I64
 from .grad import broadcast_shapes
@@ -146,39 +148,17 @@ def read(c: Any, value: int, items: list[Any]) -> int:
     return part if part != value else c.reshape(value, shape)
 
 
-def _merged(c: Any, part: int, advanced: list[tuple[int, Any]]) -> tuple[int, int, int, tuple[int, ...], tuple[int, ...]]:
-    """(part with the indexed axes merged to one, that axis, the index into it, part's shape before and the order its axes were put in)"""
-    indices = _indices(c, advanced)
-    axes = [axis for axis, _ in indices]
-    shape = c.shape(part)
-    order = tuple(range(len(shape)))
-    if axes != list(range(axes[0], axes[0] + len(axes))):  # apart: NumPy moves them to the front
-        order = (*axes, *(i for i in range(len(shape)) if i not in axes))
-        part = c.transpose(part, order)
-        shape = c.shape(part)
-        axes = list(range(len(axes)))
-    extents = shape[axes[0]:axes[0] + len(axes)]
-    if len(axes) > 1:
-        part = c.reshape(part, (*shape[:axes[0]], math.prod(extents), *shape[axes[-1] + 1:]))
-    return part, axes[0], flat_index(c, [value for _, value in indices], extents), shape, order
-
-
 def _gather(c: Any, part: int, advanced: list[tuple[int, Any]]) -> int:
-    merged, axis, index, _, _ = _merged(c, part, advanced)
-    return c.gather(merged, index, axis)
+    return axes.taken(c, part, _indices(c, advanced), functools.partial(flat_index, c))
 
 
 def _scatter(c: Any, part: int, advanced: list[tuple[int, Any]], new: int, accumulate: bool) -> int:
     # part with part[index] = new, or += where the same place may be named several times.
-    merged, axis, index, shape, order = _merged(c, part, advanced)
-    whole = c.shape(merged)
-    wanted = (*whole[:axis], *c.shape(index), *whole[axis + 1:])
-    if broadcast_shapes(c.shape(new), wanted) != wanted:
-        raise Unlowerable  # MindSpore words the error
-    new = new if c.shape(new) == wanted else c.broadcast(new, wanted)
-    written = c.add(merged, c.scatter_add(new, index, axis, whole)) if accumulate else c.scatter(merged, index, new, axis)
-    written = written if whole == shape else c.reshape(written, shape)
-    return written if order == tuple(range(len(order))) else c.transpose(written, tuple(sorted(order, key=order.__getitem__)))
+    def fits(wanted: tuple[int, ...]) -> None:
+        if broadcast_shapes(c.shape(new), wanted) != wanted:
+            raise Unlowerable  # MindSpore words the error
+
+    return axes.put(c, part, _indices(c, advanced), functools.partial(flat_index, c), new, accumulate, fits)
 
 
 def _indices(c: Any, advanced: list[tuple[int, Any]]) -> list[tuple[int, int]]:

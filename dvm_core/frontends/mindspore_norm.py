@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import mindspore_compat as compat
+from .axes import normalized
 from .lowering import Unlowerable, lowers, normal_axis
 
 
 def _normalize(c: Any, value: int, scale: int, shift: int, axes: tuple[int, ...], epsilon: float) -> tuple[int, int, int, int]:
     # (result, mean, variance, 1 / deviation)
-    mean = c.mean(value, axes, True)
-    centred = c.sub(value, mean)
-    variance = c.mean(c.mul(centred, centred), axes, True)
-    inverse = c.rsqrt(c.add(variance, epsilon))
-    result = normal = c.mul(centred, inverse)
+    normal, mean, variance, inverse = normalized(c, value, axes, epsilon)
+    result = normal
     if scale >= 0:
         result = c.mul(result, scale)
     if shift >= 0:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .axes import part
 from .emit import FLOATS, I64
 from .lowering import Unlowerable, lowers
-from .mindspore_shapes import part
 
 
 @lowers("LSTM")

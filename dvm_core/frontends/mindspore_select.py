@@ -5,10 +5,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .axes import cut, padded, part, turned
 from .emit import BOOL, F32, FLOATS, I32, I64
 from .lowering import Unlowerable, given_dtype, lowers, normal_axes, normal_axis, unify
 from .mindspore_index import flat_index, put
-from .mindspore_shapes import part
 
 # ---- order and scans -----------------------------------------------------------------------------------------------------------------
 
@@ -75,16 +75,9 @@ def _cumsum(c: Any, a: Any, axis: Any, exclusive: bool = False, reverse: bool = 
 # ---- shape ---------------------------------------------------------------------------------------------------------------------------
 
 def _pad_axes(c: Any, value: int, pairs: Sequence[tuple[int, int]], fill: float) -> int:
-    """pairs: how many before and after each axis; negative ones are cut off."""
-    for axis, (before, after) in enumerate(pairs):
-        if before < 0 or after < 0:
-            extent = c.shape(value)[axis] + min(before, 0) + min(after, 0)
-            if extent < 0:
-                raise Unlowerable
-            value = part(c, value, axis, -min(before, 0), extent)
-    grown = [(max(before, 0), max(after, 0)) for before, after in pairs]
-    shape = tuple(before + extent + after for (before, after), extent in zip(grown, c.shape(value), strict=True))
-    return c.pad(value, tuple(before for before, _ in grown), shape, fill)
+    if min(cut(c.shape(value), pairs), default=0) < 0:
+        raise Unlowerable
+    return padded(c, value, pairs, fill)
 
 
 def _from_last(c: Any, value: int, padding: Any) -> list[tuple[int, int]]:
@@ -126,10 +119,7 @@ def _number(c: Any, x: Any) -> float:
 @lowers("ReverseV2")
 def _flip(c: Any, a: Any, axes: Any = None) -> int:
     value = c.value(a)
-    shape = c.shape(value)
-    turned = normal_axes(getattr(c.primitive, "axis", ()) if axes is None else axes, len(shape))
-    pairs = tuple(v for i, extent in enumerate(shape) for v in ((max(extent - 1, 0), -1) if i in turned else (0, 1)))
-    return c.copy(c.slice(value, pairs, shape))
+    return c.copy(turned(c, value, normal_axes(getattr(c.primitive, "axis", ()) if axes is None else axes, len(c.shape(value)))))
 
 
 @lowers("Roll")

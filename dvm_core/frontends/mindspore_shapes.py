@@ -5,20 +5,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .axes import part, repeated
 from .emit import CODE, I64
 from .lowering import Unlowerable, lowers, normal_axis, unify
-
-
-def with_extent(shape: tuple[int, ...], axis: int, extent: int) -> tuple[int, ...]:
-    """The shape with another extent along an axis."""
-    return (*shape[:axis], extent, *shape[axis + 1:])
-
-
-def part(c: Any, value: int, axis: int, start: int, extent: int, step: int = 1) -> int:
-    """start, start + step ... along one axis."""
-    shape = c.shape(value)
-    pairs = tuple(v for i in range(len(shape)) for v in ((start, step) if i == axis else (0, 1)))
-    return c.slice(value, pairs, with_extent(shape, axis, extent))
 
 
 @lowers("Reshape", "View")
@@ -94,15 +83,7 @@ def _broadcast_to(c: Any, a: Any, shape: Any) -> int:
 
 @lowers("Tile")
 def _tile(c: Any, a: Any, repeats: Sequence[int]) -> int:
-    value = c.value(a)
-    shape = c.shape(value)
-    repeats = tuple(repeats)
-    rank = max(len(repeats), len(shape))
-    repeats, shape = (1,) * (rank - len(repeats)) + repeats, (1,) * (rank - len(shape)) + shape
-    # [a, b] tiled (m, n): [1, a, 1, b] broadcast to [m, a, n, b]
-    spread = c.reshape(value, tuple(v for extent in shape for v in (1, extent)))
-    repeated = c.broadcast(spread, tuple(v for pair in zip(repeats, shape, strict=True) for v in pair))
-    return c.reshape(repeated, tuple(n * extent for n, extent in zip(repeats, shape, strict=True)))
+    return repeated(c, c.value(a), repeats)
 
 
 # ---- joining and cutting -------------------------------------------------------------------------------------------------------------

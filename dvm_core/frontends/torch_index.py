@@ -7,12 +7,14 @@ does not take, and of empty results.
 """
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .axes import along, cut, padded, part, put, repeated, taken, turned
 from .emit import BOOL, CODE, F32, F64, I32, I64, Emitter
 from .torch_ops import Parts, Value, floats, lowers, need
 
@@ -33,30 +35,14 @@ def from_the_front(e: Emitter, index: int, extent: int) -> int:
     return e.select(e.less(index, 0.0), e.sub(index, float(extent)), index)
 
 
-def part(e: Emitter, a: int, axis: int, start: int, count: int, step: int = 1) -> int:
-    """`count` places of an axis from one on."""
-    shape = e.shape(a)
-    pairs = tuple(v for i in range(len(shape)) for v in ((start, step) if i == axis else (0, 1)))
-    return e.slice(a, pairs, (*shape[:axis], count, *shape[axis + 1:]))
-
-
 # ---- x[index] --------------------------------------------------------------------------------------------------------------------------
 
-def _merged(e: Emitter, a: int, indices: Sequence[Any]) -> tuple[int, int, int, tuple[int, ...], tuple[int, ...]]:
-    """(a with the indexed axes merged to one, that axis, the index into it, a's shape before and the order its axes were put in)"""
+def _named(e: Emitter, indices: Sequence[Any]) -> list[tuple[int, int]]:
+    """The axes that are indexed, and their int64 indices."""
     named = [(axis, index) for axis, index in enumerate(indices) if index is not None]
     need(bool(named))
     integers(e, *(index for _, index in named))
-    axes = [axis for axis, _ in named]
-    order = tuple(range(len(e.shape(a))))
-    if axes != list(range(axes[0], axes[0] + len(axes))):  # apart: PyTorch moves them to the front
-        order = (*axes, *(i for i in order if i not in axes))
-        a, axes = e.transpose(a, order), list(range(len(axes)))
-    shape = e.shape(a)
-    extents = shape[axes[0]:axes[0] + len(axes)]
-    if len(axes) > 1:
-        a = e.reshape(a, (*shape[:axes[0]], math.prod(extents), *shape[axes[-1] + 1:]))
-    return a, axes[0], _flat(e, [e.cast(index, I64) for _, index in named], extents), shape, order
+    return [(axis, e.cast(index, I64)) for axis, index in named]
 
 
 def _flat(e: Emitter, indices: list[int], extents: Sequence[int]) -> int:
@@ -79,8 +65,7 @@ def _flat(e: Emitter, indices: list[int], extents: Sequence[int]) -> int:
 def index(e: Emitter, a: Value, indices: Sequence[Value | None]) -> int:
     """a[indices], None for a whole axis; negative ones count from the end."""
     moved(e, a)
-    merged, axis, where, _, _ = _merged(e, a, indices)
-    return e.gather(merged, where, axis)
+    return taken(e, a, _named(e, indices), functools.partial(_flat, e))
 
 
 @lowers("index_put.default")
@@ -88,13 +73,7 @@ def index(e: Emitter, a: Value, indices: Sequence[Value | None]) -> int:
 def index_put(e: Emitter, a: Value, indices: Sequence[Value | None], new: Value, accumulate: bool = False) -> int:
     """a with a[indices] = new, or += with each repeated place counted."""
     moved(e, a, new)
-    merged, axis, where, shape, order = _merged(e, a, indices)
-    whole = e.shape(merged)
-    wanted = (*whole[:axis], *e.shape(where), *whole[axis + 1:])
-    new = new if e.shape(new) == wanted else Value(e.broadcast(new, wanted))
-    written = e.add(merged, e.scatter_add(new, where, axis, whole)) if accumulate else e.scatter(merged, where, new, axis)
-    written = written if whole == shape else e.reshape(written, shape)
-    return written if order == tuple(range(len(order))) else e.transpose(written, tuple(sorted(order, key=order.__getitem__)))
+    return put(e, a, _named(e, indices), functools.partial(_flat, e), new, accumulate)
 
 
 # ---- along an axis ---------------------------------------------------------------------------------------------------------------------
@@ -178,14 +157,13 @@ def scatter_add(e: Emitter, a: Value, axis: int, where: Value, new: Value) -> in
 # ---- parts -----------------------------------------------------------------------------------------------------------------------------
 
 def _taken(extent: int, start: int | None, end: int | None, step: int) -> range:
-    taken = range(extent)[start:end:step]
-    need(len(taken) > 0)
-    return taken
+    places = range(extent)[start:end:step]
+    need(len(places) > 0)
+    return places
 
 
-def _put(e: Emitter, new: int, axis: int, taken: range, shape: Sequence[int]) -> int:
-    pairs = tuple(v for i in range(len(shape)) for v in ((taken.start, taken.step) if i == axis else (0, 1)))
-    return e.unslice(new, pairs, tuple(shape))
+def _put(e: Emitter, new: int, axis: int, places: range, shape: Sequence[int]) -> int:
+    return e.unslice(new, along(len(shape), axis, places.start, places.step), tuple(shape))
 
 
 @lowers("slice_backward.default")
@@ -202,15 +180,15 @@ def slice_scatter(e: Emitter, a: Value, new: Value, axis: int = 0, start: int | 
     moved(e, a, new)
     shape = e.shape(a)
     axis %= len(shape)
-    taken = _taken(shape[axis], start, end, step)
-    need(e.shape(new) == (*shape[:axis], len(taken), *shape[axis + 1:]))
+    places = _taken(shape[axis], start, end, step)
+    need(e.shape(new) == (*shape[:axis], len(places), *shape[axis + 1:]))
     if step != 1:
-        inside = e.cast(_put(e, e.full(1.0, e.shape(new), I32), axis, taken, shape), BOOL)
-        return e.select(inside, _put(e, new, axis, taken, shape), a)
-    pieces = [part(e, a, axis, 0, taken.start)] if taken.start else []
+        inside = e.cast(_put(e, e.full(1.0, e.shape(new), I32), axis, places, shape), BOOL)
+        return e.select(inside, _put(e, new, axis, places, shape), a)
+    pieces = [part(e, a, axis, 0, places.start)] if places.start else []
     pieces.append(new)
-    if taken.stop < shape[axis]:
-        pieces.append(part(e, a, axis, taken.stop, shape[axis] - taken.stop))
+    if places.stop < shape[axis]:
+        pieces.append(part(e, a, axis, places.stop, shape[axis] - places.stop))
     return e.concat(pieces, axis) if len(pieces) > 1 else e.copy(new)
 
 
@@ -231,24 +209,17 @@ def pad(e: Emitter, a: Value, padding: Sequence[int], fill: float = 0) -> int:
     shape = e.shape(a)
     pairs = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
     pairs = [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
-    value: int = a
-    for axis, (before, after) in enumerate(pairs):
-        if before < 0 or after < 0:
-            extent = e.shape(value)[axis] + min(before, 0) + min(after, 0)
-            need(extent > 0)
-            value = part(e, value, axis, -min(before, 0), extent)
-    grown = [(max(before, 0), max(after, 0)) for before, after in pairs]
-    whole = tuple(b + n + c for (b, c), n in zip(grown, e.shape(value), strict=True))
-    return e.pad(value, tuple(b for b, _ in grown), whole, float(fill))
+    left = zip(cut(shape, pairs), pairs, strict=True)
+    need(all(extent > 0 for extent, (before, after) in left if before < 0 or after < 0))
+    return padded(e, a, pairs, float(fill))
 
 
 @lowers("flip.default")
 def flip(e: Emitter, a: Value, axes: Sequence[int]) -> int:
     """a with some axes in reverse."""
     moved(e, a)
-    shape = e.shape(a)
-    turned = {axis % len(shape) for axis in axes} if shape else set()
-    return e.copy(e.slice(a, tuple(v for i, n in enumerate(shape) for v in ((n - 1, -1) if i in turned else (0, 1))), shape))
+    rank = len(e.shape(a))
+    return e.copy(turned(e, a, {axis % rank for axis in axes} if rank else ()))
 
 
 @lowers("repeat.default")
@@ -256,10 +227,7 @@ def repeat(e: Emitter, a: Value, times: Sequence[int]) -> int:
     """a several times along each axis."""
     moved(e, a)
     need(all(times))
-    shape = (1,) * (len(times) - len(e.shape(a))) + e.shape(a)
-    apart = e.reshape(a, tuple(v for n in shape for v in (1, n)))
-    spread = e.broadcast(apart, tuple(v for n, k in zip(shape, times, strict=True) for v in (k, n)))
-    return e.copy(e.reshape(spread, tuple(n * k for n, k in zip(shape, times, strict=True))))
+    return e.copy(repeated(e, a, times))
 
 
 # ---- order and scans -------------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from .axes import normalized
 from .emit import BOOL, FLOATS, I32, I64, Emitter
 from .torch_index import from_the_front, integers
 from .torch_ops import TABLE, Parts, Value, floats, lowers, need
@@ -47,10 +48,7 @@ def layer_norm(e: Emitter, a: Value, shape: Sequence[int], weight: Value | None,
     """(a - mean) / sqrt(variance + epsilon) over the last axes, times weight, plus bias; and mean and 1 / deviation."""
     floats(e, *(v for v in (a, weight, bias) if v is not None))
     axes = _last(e, a, shape)
-    mean = e.mean(a, axes, True)
-    low = e.sub(a, mean)
-    scale = e.rsqrt(e.add(e.mean(e.mul(low, low), axes, True), float(epsilon)))
-    result = e.mul(low, scale)
+    result, mean, _, scale = normalized(e, a, axes, float(epsilon))
     if weight is not None:
         result = e.mul(result, weight)
     if bias is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from . import windows
+from .axes import normalized
 from .emit import Emitter
 from .torch_ops import Parts, Value, floats, lowers, need
 from .windows import Pair, Window
@@ -191,12 +192,9 @@ def _batch_norm(e: Emitter, a: Value, weight: Value | None, bias: Value | None, 
     floats(e, *(v for v in (a, weight, bias) if v is not None))
     need(len(shape) >= 2 and 0 not in shape)
     axes = (0, *range(2, len(shape)))
-    mean = e.mean(a, axes, True)
-    low = e.sub(a, mean)
-    variance = e.mean(e.mul(low, low), axes, True)
-    scale = e.rsqrt(e.add(variance, float(epsilon)))
-    flat = [e.reshape(v, (shape[1],)) for v in (mean, variance, scale)]
-    return _scaled(e, e.mul(low, scale), weight, bias), flat[0], flat[1], flat[2]
+    normal, *statistics = normalized(e, a, axes, float(epsilon))
+    mean, variance, scale = (e.reshape(v, (shape[1],)) for v in statistics)
+    return _scaled(e, normal, weight, bias), mean, variance, scale
 
 
 @lowers("_native_batch_norm_legit_functional.default")
@@ -266,11 +264,8 @@ def group_norm(e: Emitter, a: Value, weight: Value | None, bias: Value | None, b
     """a normalized within groups of its channels, the means and 1 / deviations of these."""
     floats(e, *(v for v in (a, weight, bias) if v is not None))
     rows = e.reshape(a, (batch, groups, channels // groups * area))
-    mean = e.mean(rows, (2,), True)
-    low = e.sub(rows, mean)
-    scale = e.rsqrt(e.add(e.mean(e.mul(low, low), (2,), True), float(epsilon)))
-    normal = e.reshape(e.mul(low, scale), e.shape(a))
-    return Parts((_scaled(e, normal, weight, bias), *(e.reshape(v, (batch, groups)) for v in (mean, scale))))
+    normal, mean, _, scale = normalized(e, rows, (2,), float(epsilon))
+    return Parts((_scaled(e, e.reshape(normal, e.shape(a)), weight, bias), *(e.reshape(v, (batch, groups)) for v in (mean, scale))))
 
 
 @lowers("native_group_norm_backward.default")

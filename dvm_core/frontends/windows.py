@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .axes import part
 from .emit import F32, F64, I64, Emitter
 
 Pair = tuple[int, int]
@@ -87,8 +88,7 @@ def adaptive_pool(e: Emitter, image: int, size: Sequence[int], reduce: Callable[
         parts = []
         for i in range(count):
             first, last = i * extent // count, -(-(i + 1) * extent // count)
-            pairs = tuple(v for a in range(4) for v in ((first, 1) if a == axis else (0, 1)))
-            parts.append(reduce(e.slice(image, pairs, (*shape[:axis], last - first, *shape[axis + 1:])), (axis,), True))
+            parts.append(reduce(part(e, image, axis, first, last - first), (axis,), True))
         image = e.concat(parts, axis) if len(parts) > 1 else parts[0]
     return image
 
