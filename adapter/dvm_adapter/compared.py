@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .agent_peer import Message
 from .errors import RequestError
+from .tasks import background
 
 if TYPE_CHECKING:
     from .edit import Rank
@@ -49,9 +50,7 @@ class Compared:
             self._differing.discard(key)
         elif key not in self._differing:
             self._differing.add(key)
-            task = asyncio.ensure_future(self._tell(key, found))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            background(self._tell(key, found), self._telling)
 
     async def _tell(self, key: _Key, found: dict[Rank, Message]) -> None:
         first, *others = sorted(found, key=lambda rank: rank.number)

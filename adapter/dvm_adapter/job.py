@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
 from typing import Any
 
 from dvm_wire import saves
@@ -16,6 +15,7 @@ from .edit import Edit, Rank
 from .errors import RequestError
 from .link import Link
 from .log import Log
+from .tasks import background
 
 ATTEMPTS = 6  # each with a step four times as far away
 
@@ -73,7 +73,7 @@ class Job:
         elif event["ev"] == "settled" and (edit := self._unsettled.get(str(event.get("ticket")))) is not None:
             edit.heard(rank, event)
             if edit.lost:
-                self._spawn(self._mend(edit))
+                background(self._mend(edit), self._tasks)
             else:
                 rank.link.tell("told", body=edit.settled[rank])
                 self._forget_if_settled(edit)
@@ -163,11 +163,6 @@ class Job:
     def _forget_if_settled(self, edit: Edit) -> None:
         if not edit.unsettled:
             self._unsettled.pop(edit.ticket, None)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _text(path: str) -> str:

@@ -11,6 +11,7 @@ from dvm_wire import WireError, encode
 from .agent_peer import AgentPeer, Message, open_wire
 from .errors import RequestError
 from .log import Log
+from .tasks import background
 
 Serve = Callable[[str, Message], Awaitable[Message]]
 
@@ -20,18 +21,16 @@ class Link(AgentPeer):
 
     serve: Serve
 
-    def handle(self, message: Message) -> None:
-        if isinstance(message.get("cmd"), str):
-            self._log.message("<-", "job", message)
-            task = asyncio.ensure_future(self._answer(message))
-            self._serving.add(task)
-            task.add_done_callback(self._serving.discard)
-        else:
-            super().handle(message)
-
     def __init__(self, hello: Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, log: Log) -> None:
         super().__init__(hello, reader, writer, log)
         self._serving: set[asyncio.Task[None]] = set()
+
+    def handle(self, message: Message) -> None:
+        if isinstance(message.get("cmd"), str):
+            self._log.message("<-", "job", message)
+            background(self._answer(message), self._serving)
+        else:
+            super().handle(message)
 
     async def _answer(self, message: Message) -> None:
         arguments = {key: value for key, value in message.items() if key not in ("id", "cmd")}

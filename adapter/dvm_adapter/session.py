@@ -27,6 +27,7 @@ from .references import FIRST_LISTING, References
 from .registry import Declared, Needs, requests
 from .reload import Reloads
 from .stops import Stops
+from .tasks import background
 from .tracing import Tracing
 from .watches import Watches
 
@@ -127,10 +128,7 @@ class Session:
     # ---- serving
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Runs `work` beside everything else; what it raises goes to the log."""
-        task = asyncio.ensure_future(self._guard(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return background(self._guard(work), self._tasks)
 
     async def _guard(self, work: Coroutine[Any, Any, Any]) -> Any:
         try:
