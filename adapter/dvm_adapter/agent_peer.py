@@ -65,7 +65,8 @@ class AgentPeer:
         return future
 
     async def ask(self, command: str, *, timeout: float | None = ANSWER_TIMEOUT, **arguments: Any) -> Message:
-        """The answer to a command. Raises RequestError with the agent's words when it refuses, or when none comes within `timeout` s."""
+        """What a command is answered with. Raises RequestError with the agent's words when it refuses, or when none comes within `timeout`
+        s."""
         future = self.send(command, **arguments)
         try:
             answer = await asyncio.wait_for(future, timeout)
@@ -74,7 +75,7 @@ class AgentPeer:
             raise RequestError(late) from None
         if not answer.get("ok"):
             raise RequestError(str(answer.get("error") or f"{command} failed in the program"))
-        return answer
+        return {key: value for key, value in answer.items() if key not in ("re", "ok")}
 
     async def run(self) -> None:
         """Reads until the agent is gone. Events go to `on_event` in order, before any answer that was sent after them."""

@@ -155,7 +155,7 @@ class Edit:
             except RequestError as error:
                 self.against.setdefault(rank, str(error))
                 return
-            self.reports[rank] = {key: value for key, value in report.items() if key not in ("re", "ok")}
+            self.reports[rank] = report
             self._ready_at[rank] = asyncio.get_running_loop().time()
             if report.get("outcome") == "refused":
                 self.against[rank] = "; ".join(report.get("reasons") or [])

@@ -12,6 +12,7 @@ from .agent_peer import AgentPeer
 from .channel import Message
 from .config import STAND_IN, environment_for
 from .errors import RequestError
+from .rank import OF_A_RANK
 
 if TYPE_CHECKING:
     from .session import Session
@@ -163,9 +164,13 @@ class TensorEvents:
             session.output.say(f"the launch configuration's \"dvm\" settings were not taken: {answer.get('error')}", "important")
 
     def handle(self, event: Message) -> None:
-        handler: Callable[[Message], Any] | None = getattr(self, "_on_" + event["ev"], None)
-        if handler is not None:
-            handler({key: value for key, value in event.items() if key != "ev"})
+        name, body = event["ev"], {key: value for key, value in event.items() if key != "ev"}
+        handler: Callable[[Message], Any] | None = getattr(self, "_on_" + name, None)
+        if name in OF_A_RANK:
+            if self._session.member is not None:
+                self._session.member.from_agent(name, body)
+        elif handler is not None:
+            handler(body)
 
     def _on_vmstop(self, body: Message) -> None:
         self._session.stops.vm_stopped(body)
@@ -215,18 +220,6 @@ class TensorEvents:
 
     def _on_reload(self, body: Message) -> None:
         self._session.reloads.reported(body)
-
-    def _on_vote(self, body: Message) -> None:
-        if self._session.member is not None:
-            self._session.member.from_agent("vote", body)
-
-    def _on_settled(self, body: Message) -> None:
-        if self._session.member is not None:
-            self._session.member.from_agent("settled", body)
-
-    def _on_digest(self, body: Message) -> None:
-        if self._session.member is not None:
-            self._session.member.from_agent("digest", body)
 
     def differs(self, body: Message) -> None:
         """Ranks have different values of a watch."""

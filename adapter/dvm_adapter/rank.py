@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 TAKE = 60.0  # seconds for all ranks to take an edit, before it is answered that they have yet to
+OF_A_RANK = ("vote", "settled", "digest")  # the agent's events that the job hears
 _FOR_THE_AGENT = ("prepare", "arm", "decide", "undoReload", "tensor", "compare")
 
 
@@ -42,8 +43,7 @@ class Member:
     async def _serve(self, command: str, arguments: Message) -> Message:
         if command not in _FOR_THE_AGENT:
             raise RequestError(f"unknown command {command!r}")
-        answer = await self._session.tensors.ask(command, timeout=None, **arguments)
-        return {key: value for key, value in answer.items() if key not in ("re", "ok")}
+        return await self._session.tensors.ask(command, timeout=None, **arguments)
 
     def _heard(self, event: Message) -> None:
         if event["ev"] == "told":

@@ -60,7 +60,7 @@ class Reloads:
         if self._session.member is not None:
             return await self._session.member.reload(path)
         answer = await self._session.tensors.ask("reload", path=path, settled=settled, timeout=RELOAD_TIMEOUT)
-        body = {"path": path, **{key: value for key, value in answer.items() if key not in ("re", "ok")}}
+        body = {"path": path, **answer}
         self.reported(body, answer=True)
         return body
 
@@ -69,8 +69,7 @@ class Reloads:
         if self._session.member is not None:
             return await self._session.member.undo(path)
         named = {"path": path} if path else {}
-        answer = await self._session.tensors.ask("undoReload", **named, timeout=RELOAD_TIMEOUT)
-        body = {key: value for key, value in answer.items() if key not in ("re", "ok")}
+        body = await self._session.tensors.ask("undoReload", **named, timeout=RELOAD_TIMEOUT)
         self.reported(body, answer=True)
         return body
 

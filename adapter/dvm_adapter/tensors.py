@@ -24,16 +24,12 @@ def given(arguments: Body, names: tuple[str, ...]) -> Body:
     return {name: arguments[name] for name in names if name in arguments}
 
 
-def _without_protocol(answer: Message) -> Message:
-    return {key: value for key, value in answer.items() if key not in ("re", "ok")}
-
-
 @request("dvm/status", needs=Needs.NOTHING)
 async def status(session: Session, arguments: Body) -> Body:
     """Always answerable: `connected` says whether there is a tensor engine to ask."""
     body: Body = {"connected": session.has_agent, "hotReload": session.config.settings["hotReload"], "watches": session.watches.all()}
     if session.has_agent:
-        body.update(_without_protocol(await session.tensors.ask("status")))
+        body.update(await session.tensors.ask("status"))
     return body
 
 
@@ -74,7 +70,7 @@ async def tensor(session: Session, arguments: Body) -> Body:
             return watched.last
     named = await named_tensor(session, arguments)
     limit = arguments.get("maxBytes", session.config.settings["snapshotMaxBytes"])
-    return _without_protocol(await session.tensors.ask("tensor", **named, maxBytes=limit, **given(arguments, ("slice", "offset"))))
+    return await session.tensors.ask("tensor", **named, maxBytes=limit, **given(arguments, ("slice", "offset")))
 
 
 async def named_tensor(session: Session, arguments: Body) -> Body:
@@ -103,10 +99,10 @@ async def memory(session: Session, arguments: Body) -> Body:
 
     With `program`: what one launch of it does with memory."""
     if "program" in arguments:
-        return _without_protocol(await session.tensors.ask("memory", program=arguments["program"]))
+        return await session.tensors.ask("memory", program=arguments["program"])
     session.watches.memory_wanted = True
     wanted: Body = {"steps": [arguments["step"]] * 2} if "step" in arguments else given(arguments, ("steps",))
-    body = _without_protocol(await session.tensors.ask("memory", **wanted))
+    body = await session.tensors.ask("memory", **wanted)
     if len(body.get("buffers") or []) > MOST_BUFFERS:
         body["leftOut"] = len(body["buffers"]) - MOST_BUFFERS
         body["buffers"] = body["buffers"][-MOST_BUFFERS:]
@@ -132,7 +128,7 @@ def write_text(path: str, body: Message, title: str) -> int:
 
 @request("dvm/programs", needs=Needs.AGENT)
 async def programs(session: Session, arguments: Body) -> Body:
-    return _without_protocol(await session.tensors.ask("programs"))
+    return await session.tensors.ask("programs")
 
 
 @request("dvm/program", needs=Needs.AGENT)
@@ -143,26 +139,26 @@ async def program(session: Session, arguments: Body) -> Body:
         raise RequestError('dvm/program without "id": the number of a program (see dvm/programs)')
     if level == "areas":
         if arguments.get("area") is None:
-            return _without_protocol(await session.tensors.ask("areas", program=number))
-        body = _without_protocol(await session.tensors.ask("instructions", program=number, **given(arguments, ("area", "offset", "count"))))
+            return await session.tensors.ask("areas", program=number)
+        body = await session.tensors.ask("instructions", program=number, **given(arguments, ("area", "offset", "count")))
         stops = {item["instruction"] for item in session.breakpoints.own if item["program"] == number}
         for row in body.get("instructions") or []:
             row["breakpoint"] = row["index"] in stops
         return body
     if level not in LEVELS:
         raise RequestError(f'"level" is {level!r}; allowed: {", ".join(LEVELS)}, areas')
-    return _without_protocol(await session.tensors.ask("program", program=number, level=level))
+    return await session.tensors.ask("program", program=number, level=level)
 
 
 @request("dvm/line", needs=Needs.AGENT)
 async def line(session: Session, arguments: Body) -> Body:
     """What a source line became: programs with the numbers of its instructions."""
-    return _without_protocol(await session.tensors.ask("line", path=arguments["path"], line=arguments["line"]))
+    return await session.tensors.ask("line", path=arguments["path"], line=arguments["line"])
 
 
 @request("dvm/device", needs=Needs.AGENT)
 async def device(session: Session, arguments: Body) -> Body:
-    return _without_protocol(await session.tensors.ask("device", device=arguments["device"]))
+    return await session.tensors.ask("device", device=arguments["device"])
 
 
 async def tensor_bytes(session: Session, named: Body) -> tuple[Message, bytes]:

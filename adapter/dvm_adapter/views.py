@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .registry import Body, Needs, request
-from .tensors import _without_protocol, given, named_tensor
+from .tensors import given, named_tensor
 
 if TYPE_CHECKING:
     from .session import Session
@@ -16,13 +16,13 @@ _WINDOW = ("axes", "indices", "rows", "columns", "most")
 async def view(session: Session, arguments: Body) -> Body:
     """A tensor as in dvm/tensor, or what a watch keeps (`watchId`, `snapshot`): its facts, and two axes of it, shrunken."""
     named = await named_tensor(session, arguments)
-    return _without_protocol(await session.tensors.ask("view", **named, **given(arguments, (*_WINDOW, "texts"))))
+    return await session.tensors.ask("view", **named, **given(arguments, (*_WINDOW, "texts")))
 
 
 @request("dvm/viewStats", needs=Needs.AGENT)
 async def view_statistics(session: Session, arguments: Body) -> Body:
     """Statistics of the whole tensor: of a large one they take a while, and nothing waits for them."""
-    return _without_protocol(await session.tensors.ask("viewStats", **await named_tensor(session, arguments)))
+    return await session.tensors.ask("viewStats", **await named_tensor(session, arguments))
 
 
 @request("dvm/compare", needs=Needs.AGENT)
@@ -32,4 +32,4 @@ async def compare(session: Session, arguments: Body) -> Body:
     for side in ("a", "b"):
         named = arguments[side]
         sides[side] = named if named.get("data") is not None else await named_tensor(session, named)
-    return _without_protocol(await session.tensors.ask("compare", **sides, **given(arguments, (*_WINDOW, "tolerance", "relative"))))
+    return await session.tensors.ask("compare", **sides, **given(arguments, (*_WINDOW, "tolerance", "relative")))

@@ -184,7 +184,7 @@ def knock(pid: int, message: dict[str, Any], timeout: float = 10.0) -> dict[str,
 
 def _gone(pid: int) -> bool:
     try:
-        if os.name == "posix":
+        if not _NO_SIGNAL_0:
             os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return True
