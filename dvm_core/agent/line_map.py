@@ -1,12 +1,11 @@
 """From lines to instructions: of each program once, when it is first asked for."""
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from .. import _core
 from .places import place, real
-
-_KNOWN: dict[int, LineMap] = {}  # by program: its structure, places included, never changes
-_MOST_KNOWN = 1024
 
 
 class LineMap:
@@ -40,12 +39,13 @@ class LineMap:
 
 
 def line_map(program: Any) -> LineMap:
-    found = _KNOWN.get(program.id)
-    if found is None:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        found = _KNOWN[program.id] = LineMap(program.places)
-    return found
+    return _of_number(program.id)
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_number(number: int) -> LineMap:
+    # Once per program: its structure, places included, never changes.
+    return LineMap(_core.program(number).places)
 
 
 def runs_of_line(program: Any, path: str, line: int, texts: Any) -> list[Any]:

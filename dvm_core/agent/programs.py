@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, advice, devices, msbc
@@ -27,25 +28,21 @@ def _program(number: int) -> Program:
         raise CommandError(f"there is no program {number}") from None
 
 
-_STANDING: dict[int, tuple[int, str, int]] = {}  # by program: what its structure fixes, so that a list of thousands stays cheap
-_MOST_STANDING = 8192
 MOST_SHAPES = 4  # inputs named in the list
 
 
-def _standing(program: Any) -> tuple[int, str, int]:
-    """(instructions, file and line of the first that has a place)."""
-    known = _STANDING.get(program.id)
-    if known is None:
-        where = next((found for found in map(place, program.places) if found.path), place(0))
-        if len(_STANDING) >= _MOST_STANDING:
-            _STANDING.clear()
-        known = _STANDING[program.id] = len(program.places), where.path, where.line
-    return known
+@functools.lru_cache(maxsize=8192)
+def _standing(number: int) -> tuple[int, str, int]:
+    """Of a program, what its structure fixes, so that a list of thousands stays cheap: (instructions, file and line of the first that has a
+    place)."""
+    places = _core.program(number).places
+    where = next((found for found in map(place, places) if found.path), place(0))
+    return len(places), where.path, where.line
 
 
 def described(program: Any) -> Answer:
     """A line of the list. file and line: of its first instruction that has a place."""
-    count, file, line = _standing(program)
+    count, file, line = _standing(program.id)
     return {"id": program.id, "name": program.name, "backward": program.backward, "launches": program.launches,
             "instructions": count, "areas": len(program.areas), "file": file, "line": line}
 
@@ -86,7 +83,7 @@ def areas(session: Session, arguments: Arguments) -> Answer:
     told = [{"index": area.index, "kind": area.kind, "reason": area.cut_reason, "stack": list(area.stack), "tiles": area.tiles,
              "tileRows": area.tile_rows, "tileCols": area.tile_cols, "ns": area.ns, "instructions": len(area.instructions)}
             for area in core.fused_areas()]
-    return {"areas": told, "noWork": _standing(core)[0] - sum(area["instructions"] for area in told)}
+    return {"areas": told, "noWork": _standing(core.id)[0] - sum(area["instructions"] for area in told)}
 
 
 @command("instructions")
