@@ -12,11 +12,10 @@ from pathlib import Path
 import dvm_wire
 from dvm_wire import watching
 
-from . import _core, agent
+from . import agent
 from .errors import ArgumentError
-from .frontends import reloadable
 from .frontends.notices import notice
-from .hotreload import Host, Reloader, Report, turns
+from .hotreload import Reloader, Report, turns
 
 _END_WAIT = 5.0  # seconds for the thread to end
 
@@ -31,8 +30,7 @@ class OnSave:
         self._book.remember(str(script))
         self._saves = dvm_wire.Saves()
         self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
-        host = Host(reloadable, _core.programs, step=reloadable.step, capturing=reloadable.calling, settle=dvm_wire.settle)
-        self._reloader = Reloader(self._book, host, _tell, done=agent.done())
+        self._reloader: Reloader = agent.make_reloader(self._book, _tell)
         self._thread = threading.Thread(target=self._run, name="dvm-watch", daemon=True)
 
     def start(self) -> None:

@@ -101,6 +101,19 @@ def done() -> Any:
         return _done
 
 
+def make_reloader(book: Any, news: Any, thread: Any = None, **host: Any) -> Any:
+    """A hotreload.Reloader of this process: all of them share the list for undo. book, news, thread: as it has them; host: what else its
+    hotreload.Host has to know."""
+    import dvm_wire
+
+    from .. import _core
+    from ..frontends import reloadable
+    from ..hotreload import Host, Reloader
+
+    known = Host(reloadable, _core.programs, step=reloadable.step, capturing=reloadable.calling, settle=dvm_wire.settle, **host)
+    return Reloader(book, known, news, thread, done())
+
+
 def connected() -> bool:
     """Whether a debugger is connected."""
     return _session is not None and not _session.connection.closed

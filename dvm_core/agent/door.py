@@ -14,9 +14,8 @@ import dvm_wire
 from dvm_wire.paths import is_path
 from dvm_wire.saves import read
 
-from .. import _core, agent
-from ..frontends import reloadable
-from ..hotreload import REFUSED, Host, Reloader, Report, SourceBook
+from .. import agent
+from ..hotreload import REFUSED, Reloader, Report, SourceBook
 from ..hotreload.report import FOREIGN
 from . import attach
 from .connection import hidden, hidden_thread
@@ -140,8 +139,7 @@ def _own_reloader() -> Reloader:
     """Where no session is connected. Its book is the one a session will have."""
     global _reloader
     if _reloader is None:
-        host = Host(reloadable, _core.programs, step=reloadable.step, capturing=reloadable.calling, settle=dvm_wire.settle)
-        _reloader = Reloader(agent.remember_sources(), host, thread=lambda run: hidden_thread(run, "dvm-reload"), done=agent.done())
+        _reloader = agent.make_reloader(agent.remember_sources(), lambda report: None, lambda run: hidden_thread(run, "dvm-reload"))
     return _reloader
 
 

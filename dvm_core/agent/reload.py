@@ -6,11 +6,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import dvm_wire
 from dvm_wire.saves import read
 
-from .. import _core, agent, hotreload
-from ..frontends import reloadable
+from .. import agent, hotreload
 from . import python_stop
 from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .connection import hidden_thread
@@ -23,14 +21,12 @@ _MOST_FRAMES = 50  # of a recursion; each carries a text
 
 def make_reloader(session: Session, book: hotreload.SourceBook) -> hotreload.Reloader:
     """The session's reloader; what it has to tell after its answers becomes `reload` events."""
-    host = hotreload.Host(reloadable, _core.programs, step=reloadable.step, stopped=lambda: session.stops.looking,
-                          capturing=reloadable.calling, swapped=lambda path: python_stop.code_changed(),
-                          settle=dvm_wire.settle)
-
     def news(report: hotreload.Report) -> None:
         session.connection.event("reload", **report.message())
 
-    return hotreload.Reloader(book, host, news, lambda run: hidden_thread(run, "dvm-reload"), agent.done())
+    made: hotreload.Reloader = agent.make_reloader(book, news, lambda run: hidden_thread(run, "dvm-reload"),
+                                                   stopped=lambda: session.stops.looking, swapped=lambda path: python_stop.code_changed())
+    return made
 
 
 @command("reload", later=True)
