@@ -4,21 +4,14 @@ import * as l10n from '@vscode/l10n';
 import '@vscode-elements/elements/dist/vscode-button/index.js';
 import '@vscode-elements/elements/dist/vscode-option/index.js';
 import '@vscode-elements/elements/dist/vscode-single-select/index.js';
-import {
-  FormatModule,
-  InteractionModule,
-  KeybindingsModule,
-  SelectRowModule,
-  SortModule,
-  Tabulator,
-  type CellComponent,
-} from 'tabulator-tables';
+import type { CellComponent } from 'tabulator-tables';
 import type { MemoryBlock, MemoryViewAnswer } from '../src/protocol';
 import { baseName, bytes, count } from '../src/text';
 import type { FromMemoryPage, ToMemoryPage } from '../src/views/memory';
 import { classColour, className, onTheme } from './look';
 import { echarts, option, picture, totals, type Drawn, type Mode } from './memory_chart';
-import { byId, definitions, fact, focusable, link, rowsAlone } from './parts';
+import { byId, definitions, fact, link } from './parts';
+import { rowTable } from './row_table';
 
 declare function acquireVsCodeApi(): { postMessage(message: FromMemoryPage): void };
 const api = acquireVsCodeApi();
@@ -88,7 +81,7 @@ function show(): void {
   draw();
   tell(view.selected);
   byId('which').textContent = countText(view);
-  fill(view.buffers);
+  void fill(view.buffers);
 }
 
 /** How many buffers the table has, of which stretch. */
@@ -152,7 +145,6 @@ function compared(answer: MemoryViewAnswer): void {
 }
 
 // ---- the table ---------------------------------------------------------------------------------------------------------------
-Tabulator.registerModule([FormatModule, InteractionModule, KeybindingsModule, SelectRowModule, SortModule]);
 const columns = [
   { title: l10n.t('name'), field: 'name', widthGrow: 2 },
   { title: l10n.t('type'), field: 'type', widthGrow: 2 },
@@ -192,32 +184,24 @@ const columns = [
 const ended = (freed: number | null): string => (freed === null ? l10n.t('lives') : count(freed));
 type Row = MemoryBlock & { at: string };
 const rowOf = (b: MemoryBlock): Row => ({ ...b, at: b.place ? `${baseName(b.place.path)}:${b.place.line}` : '' });
-let built = false;
-let pending: MemoryBlock[] | undefined;
-const table = new Tabulator(byId('table'), {
-  height: '34vh',
-  layout: 'fitColumns',
-  columns,
-  index: 'id',
-  selectableRows: 1,
-  placeholder: l10n.t('No buffers were recorded yet: run some steps, then refresh.'),
-  initialSort: [{ column: 'bytes', dir: 'desc' }],
-  rowFormatter: focusable((row) => choose((row.getData() as Row).id)),
-});
-table.on('tableBuilt', () => {
-  built = true;
-  rowsAlone(byId('table'));
-  if (pending) fill(pending);
-});
-table.on('rowClick', (_, row) => choose((row.getData() as Row).id));
+let newestRows: MemoryBlock[] = [];
+const { table, built } = rowTable<Row>(
+  {
+    height: '34vh',
+    columns,
+    placeholder: l10n.t('No buffers were recorded yet: run some steps, then refresh.'),
+    initialSort: [{ column: 'bytes', dir: 'desc' }],
+  },
+  (row) => choose(row.id),
+);
 
-function fill(rows: MemoryBlock[]): void {
-  pending = rows;
-  if (!built) return;
-  void table.replaceData(rows.map(rowOf)).then(() => {
-    table.deselectRow();
-    if (chosen !== undefined && rows.some((r) => r.id === chosen)) table.selectRow(chosen);
-  });
+async function fill(rows: MemoryBlock[]): Promise<void> {
+  newestRows = rows;
+  await built;
+  if (newestRows !== rows) return; // others have come meanwhile
+  await table.replaceData(rows.map(rowOf));
+  table.deselectRow();
+  if (chosen !== undefined && rows.some((r) => r.id === chosen)) table.selectRow(chosen);
 }
 
 function classCell(name: string): HTMLElement {

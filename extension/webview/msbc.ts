@@ -2,18 +2,11 @@
 import './words';
 import * as l10n from '@vscode/l10n';
 import '@vscode-elements/elements/dist/vscode-button/index.js';
-import {
-  FormatModule,
-  InteractionModule,
-  KeybindingsModule,
-  SelectRowModule,
-  SortModule,
-  Tabulator,
-  type CellComponent,
-} from 'tabulator-tables';
+import type { CellComponent } from 'tabulator-tables';
 import { areaText, headFacts, sizeOf, type FromMsbcPage, type MsbcFacts, type Remedy, type ToMsbcPage } from '../src/msbc/facts';
 import { baseName, bytes, count, typeText } from '../src/text';
-import { byId, definitions, fact, focusable, link, rowsAlone } from './parts';
+import { byId, definitions, fact, link } from './parts';
+import { rowTable } from './row_table';
 
 declare function acquireVsCodeApi(): { postMessage(message: FromMsbcPage): void };
 const api = acquireVsCodeApi();
@@ -34,45 +27,33 @@ let facts: MsbcFacts | undefined;
 let chosen: string | undefined;
 
 // ---- the table -------------------------------------------------------------------------------------------------------------------
-Tabulator.registerModule([FormatModule, InteractionModule, KeybindingsModule, SelectRowModule, SortModule]);
-const table = new Tabulator(byId('table'), {
-  height: '100%',
-  layout: 'fitColumns',
-  index: 'id',
-  selectableRows: 1,
-  columns: [
-    { title: l10n.t('value'), field: 'id', headerSort: false, minWidth: 60, cssClass: 'code' },
-    { title: l10n.t('made by'), field: 'text', widthGrow: 4, cssClass: 'code', tooltip: true },
-    { title: l10n.t('type'), field: 'type', widthGrow: 2, cssClass: 'code' },
-    {
-      title: l10n.t('size'),
-      field: 'size',
-      sorter: 'number',
-      minWidth: 80,
-      hozAlign: 'right',
-      headerHozAlign: 'right',
-      formatter: (cell: CellComponent) => bytes(Number(cell.getValue())),
-    },
-    { title: l10n.t('name'), field: 'name', minWidth: 80 },
-    {
-      title: l10n.t('area'),
-      field: 'area',
-      sorter: 'number',
-      minWidth: 90,
-      formatter: (cell: CellComponent) => areaText(facts?.areas ?? [], Number(cell.getValue())),
-    },
-    { title: l10n.t('line'), field: 'place', widthGrow: 2 },
-  ],
-  placeholder: l10n.t('The program has no instructions.'),
-  rowFormatter: focusable((row) => choose((row.getData() as Row).id)),
-});
-const built = new Promise<void>((resolve) =>
-  table.on('tableBuilt', () => {
-    rowsAlone(byId('table'));
-    resolve();
-  }),
+const columns = [
+  { title: l10n.t('value'), field: 'id', headerSort: false, minWidth: 60, cssClass: 'code' },
+  { title: l10n.t('made by'), field: 'text', widthGrow: 4, cssClass: 'code', tooltip: true },
+  { title: l10n.t('type'), field: 'type', widthGrow: 2, cssClass: 'code' },
+  {
+    title: l10n.t('size'),
+    field: 'size',
+    sorter: 'number' as const,
+    minWidth: 80,
+    hozAlign: 'right' as const,
+    headerHozAlign: 'right' as const,
+    formatter: (cell: CellComponent) => bytes(Number(cell.getValue())),
+  },
+  { title: l10n.t('name'), field: 'name', minWidth: 80 },
+  {
+    title: l10n.t('area'),
+    field: 'area',
+    sorter: 'number' as const,
+    minWidth: 90,
+    formatter: (cell: CellComponent) => areaText(facts?.areas ?? [], Number(cell.getValue())),
+  },
+  { title: l10n.t('line'), field: 'place', widthGrow: 2 },
+];
+const { table, built } = rowTable<Row>(
+  { height: '100%', columns, placeholder: l10n.t('The program has no instructions.') },
+  (row) => choose(row.id),
 );
-table.on('rowClick', (_, row) => choose((row.getData() as Row).id));
 
 function rows(f: MsbcFacts): Row[] {
   const inputs = f.inputs.map((i) => ({

@@ -1,6 +1,4 @@
-// What the pages are built of: facts, links, lists of terms, rows that take the focus.
-import type { RowComponent } from 'tabulator-tables';
-
+// What the pages are built of: facts, links, lists of terms.
 export const byId = <T extends HTMLElement = HTMLElement>(id: string): T => document.getElementById(id) as T;
 
 /** `name value`, the value in bold, a link if it leads somewhere. */
@@ -43,25 +41,3 @@ export function definitions(): { list: HTMLDListElement; add: (name: string, ...
   };
   return { list, add };
 }
-
-/** Rows of a table that take the focus: arrows go from row to row, Enter or Space chooses. */
-export const focusable =
-  (choose: (row: RowComponent) => void) =>
-  (row: RowComponent): void => {
-    const element = row.getElement();
-    element.tabIndex = 0;
-    element.onkeydown = (e) => {
-      if (e.key === 'Enter' || e.key === ' ') {
-        e.preventDefault();
-        choose(row);
-      }
-      const next = e.key === 'ArrowDown' ? row.getNextRow() : e.key === 'ArrowUp' ? row.getPrevRow() : undefined;
-      if (next) {
-        e.preventDefault();
-        next.getElement().focus();
-      }
-    };
-  };
-
-/** The rows take the focus: a grid may hold nothing else that does. */
-export const rowsAlone = (table: HTMLElement): void => table.querySelector('.tabulator-tableholder')?.removeAttribute('tabindex');
