@@ -13,10 +13,15 @@ def finish(session, name):
     golden.check(name, golden.conversation(session.log_file, PATHS))
 
 
-def test_a_forward_stop_from_beginning_to_end(session):
-    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]))
+def at_the_line(session, **client):
+    """The frame of a stop on the tensor line."""
+    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]), **client)
     session.stopped()
-    frame = session.stack(1)[0]["id"]
+    return session.stack(1)[0]["id"]
+
+
+def test_a_forward_stop_from_beginning_to_end(session):
+    frame = at_the_line(session)
     x = session.variables(session.scopes(frame)["Tensors"]["variablesReference"])[0]
     children = {child["name"]: child for child in session.variables(x["variablesReference"])}
     session.variables(children["statistics"]["variablesReference"])
@@ -45,10 +50,7 @@ def test_a_backward_stop_and_steps_of_the_vm(session):
 
 
 def test_writes_and_data_breakpoints(session):
-    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]),
-                  client_args={"supportsMemoryEvent": True})
-    session.stopped()
-    frame = session.stack(1)[0]["id"]
+    frame = at_the_line(session, client_args={"supportsMemoryEvent": True})
     scope = session.scopes(frame)["Tensors"]["variablesReference"]
     x = session.variables(scope)[0]
     values = session.variables(x["variablesReference"])[5]
@@ -67,9 +69,7 @@ def test_writes_and_data_breakpoints(session):
 
 
 def test_what_is_asked_about_a_stop(session):
-    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]))
-    session.stopped()
-    frame = session.stack(1)[0]["id"]
+    frame = at_the_line(session)
     x = session.variables(session.scopes(frame)["Tensors"]["variablesReference"])[0]
     made_at = next(child for child in session.variables(x["variablesReference"]) if "valueLocationReference" in child)
     session.request("locations", locationReference=made_at["valueLocationReference"])
@@ -84,10 +84,7 @@ def test_what_is_asked_about_a_stop(session):
 
 
 def test_progress_that_is_cancelled(session):
-    session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]),
-                  client_args={"supportsProgressReporting": True})
-    session.stopped()
-    frame = session.stack(1)[0]["id"]
+    frame = at_the_line(session, client_args={"supportsProgressReporting": True})
     waiting = session.begin("evaluate", expression="slow", frameId=frame, context="watch")
     session.request("cancel", progressId=session.event("progressStart")["body"]["progressId"])
     waiting.get(timeout=20)
