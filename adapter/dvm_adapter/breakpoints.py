@@ -101,6 +101,8 @@ class Breakpoints:
         self._by_id: dict[int, Breakpoint] = {}
         self._from_python: dict[int, int] = {}  # debugpy's id -> ours
         self._ours_alone: set[int] = set()  # ids of instruction breakpoints
+        self._lists: dict[str, Body] = {}  # request -> arguments, as debugpy got the newest that are no lines
+        self._functions: list[int] = []  # ids of function breakpoints
         self.instructions: list[Message] = []  # the client's, from its Disassembly view
         self.own: list[Message] = []  # on instructions too, by dvm/breakInstruction
         self.data: list[Message] = []  # data breakpoints, as the agent takes them
@@ -307,14 +309,39 @@ class Breakpoints:
             return stopped
         return {**stopped, "hitBreakpointIds": [self._from_python[number] for number in ids if number in self._from_python]}
 
-    def map_python(self, answers: list[Message]) -> list[Message]:
-        """debugpy's breakpoints that are no lines (functions), in our ids."""
+    async def set_functions(self, arguments: Body) -> list[Message]:
+        """debugpy's breakpoints that are no lines, in our ids."""
+        answers = (await self.ask_python("setFunctionBreakpoints", arguments)).get("breakpoints") or []
         shown = []
         for answer in answers:
             if isinstance(answer.get("id"), int):
                 answer = {**answer, "id": self._from_python.setdefault(answer["id"], self.new_id())}
             shown.append(answer)
+        self._functions = [answer.get("id", 0) for answer in shown]
         return shown
+
+    async def ask_python(self, command: str, arguments: Body) -> Body:
+        """Sends debugpy a list that replaces its last one."""
+        self._lists[command] = arguments
+        return await self._session.python.ask(command, arguments)
+
+    async def begin_anew(self) -> None:
+        """Another program is about to begin, of which debugpy knows no list yet. The agent gets its own when it comes (`tell`).
+
+        Instructions are numbered in programs of the one before: those breakpoints are gone."""
+        self._from_python.clear()
+        for item in [*self.instructions, *self.own]:
+            self._session.event("breakpoint", {"reason": "removed", "breakpoint": {"id": item["id"], "verified": False}})
+        self.instructions, self.own = [], []
+        for command, arguments in self._lists.items():
+            answers = (await self._session.python.ask(command, arguments)).get("breakpoints") or []
+            if command == "setFunctionBreakpoints":
+                self._from_python.update({answer["id"]: ours for answer, ours in zip(answers, self._functions, strict=False)
+                                          if isinstance(answer.get("id"), int)})
+        for path, points in self._files.items():
+            for point in points.values():
+                point.python, point.tensor, point.hit = {}, {}, False
+            await self.renew(path)
 
     async def answered(self, command: str, items: list[Message], answers: list[Message]) -> None:
         """Sets a list of breakpoints that only the agent knows, and fills in what it says of each; what it has not verified is pending."""
@@ -346,5 +373,4 @@ async def set_breakpoints(session: Session, arguments: Body) -> Body:
 @request("setFunctionBreakpoints", supportsFunctionBreakpoints=True)
 async def set_function_breakpoints(session: Session, arguments: Body) -> Body:
     session.tracing.functions(arguments.get("breakpoints") or [])
-    body: dict[str, Any] = await session.python.ask("setFunctionBreakpoints", arguments)
-    return {"breakpoints": session.breakpoints.map_python(body.get("breakpoints") or [])}
+    return {"breakpoints": await session.breakpoints.set_functions(arguments)}

@@ -18,6 +18,7 @@ from .errors import RequestError
 from .log import Log
 from .processes import tracer_of
 
+DISCONNECT_TIMEOUT = 5.0
 GRACE = 3.0  # seconds debugpy's adapter may take to end after its input has ended
 INJECTION = 20.0  # seconds a debugger that injects debugpy may go on after that: killed in the middle it takes the program with it
 _PR_SET_PDEATHSIG = 1
@@ -112,6 +113,13 @@ class DebugpyPeer:
     def last_words(self) -> str:
         """What debugpy wrote to its error stream, for the message that says it has gone."""
         return "\n".join(self._stderr)
+
+    async def disconnect(self, arguments: Message) -> None:
+        """Ends debugpy's session, with its program or without; waits DISCONNECT_TIMEOUT for the answer and then goes without."""
+        try:
+            await asyncio.wait_for(self.channel.ask("disconnect", arguments), DISCONNECT_TIMEOUT)
+        except (RequestError, TimeoutError, asyncio.TimeoutError) as error:
+            self._log.note(f"debugpy did not disconnect: {error!r}")
 
     async def close(self) -> None:
         """Ends the connection; the process gets GRACE seconds, then its group is killed."""

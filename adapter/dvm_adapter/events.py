@@ -43,6 +43,8 @@ class PythonEvents:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._exited = False
+        self.over = False  # the program is ended for another one: only what it still prints is told
+        self.threads: set[int] = set()
         loop = asyncio.get_running_loop()
         self.waiting: asyncio.Future[tuple[str, int]] = loop.create_future()  # where debugpy waits for a program
         self.ready: asyncio.Future[None] = loop.create_future()  # debugpy is in the program
@@ -51,6 +53,8 @@ class PythonEvents:
 
     async def handle(self, event: Message) -> None:
         name, body = event["event"], event.get("body") or {}
+        if self.over and name != "output":
+            return
         if name not in _BEFORE_LAUNCHED:
             # debugpy sends the others after its answer to launch or a run request, and so do we.
             await self._session.responses_out()
@@ -91,7 +95,8 @@ class PythonEvents:
             environment = environment_for(session.config, session.agents.address, session.agents.token)
             expression = _CALL_AGENT.replace("{environment}", json.dumps(environment).replace('"', "'"))
             session.python.request("evaluate", {"expression": expression, "context": "clipboard"})
-        session.event("initialized")
+        if session.restarting is None:  # else the client has configured everything already
+            session.event("initialized")
 
     async def _on_process(self, body: Message) -> None:
         session = self._session
@@ -100,6 +105,11 @@ class PythonEvents:
             session.debuggee.named(pid, doomed=session.config.launched)
             session.agents.offer_again()
         session.event("process", body)
+
+    async def _on_thread(self, body: Message) -> None:
+        (self.threads.discard if body.get("reason") == "exited" else self.threads.add)(body.get("threadId", 0))
+        self._session.output.flush()
+        self._session.event("thread", body)
 
     async def _on_stopped(self, body: Message) -> None:
         await self._session.stops.python_stopped(body)
@@ -120,17 +130,20 @@ class PythonEvents:
         self._session.event("exited", body)
 
     async def _on_terminated(self, body: Message) -> None:
-        self._over(body)
+        self.all_over(body)
 
     async def end(self) -> None:
         """debugpy's stream has ended, told or not."""
+        if self.over:
+            return
         if not self._session.closing and not self._session.terminated and self._session.initialized:
             words = self._session.debugpy_last_words()
             if words and not self._exited:
                 self._session.output.say("debugpy ended: " + words, "important")
-            self._over({})
+            self.all_over({})
 
-    def _over(self, body: Message) -> None:
+    def all_over(self, body: Message) -> None:
+        """The client hears that there is no program any more."""
         self._session.output.finish()
         self._session.reloads.stop()
         self._session.event("terminated", body)
@@ -146,6 +159,10 @@ class TensorEvents:
         self._step_timer: asyncio.TimerHandle | None = None
         self._step: Message = {}
         self._left_out = 0
+
+    def stop(self) -> None:
+        if self._step_timer is not None:
+            self._step_timer.cancel()
 
     async def connected(self, agent: AgentPeer) -> None:
         """A new agent hears all that is in force. Sent in one go: the program may run its first captured call at any moment."""

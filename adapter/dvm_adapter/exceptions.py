@@ -1,6 +1,7 @@
 """Exception filters: debugpy's for Python, ours for what numbers can do wrong."""
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from .conditions import wrong_filter
@@ -57,7 +58,7 @@ async def set_exception_breakpoints(session: Session, arguments: Body) -> Body:
     forwarded = {**arguments, "filters": [name for name in asked if name in known]}
     forwarded.pop("filterOptions", None)
     session.tracing.filters(arguments, asked)
-    python = session.python.request("setExceptionBreakpoints", forwarded)
+    python = asyncio.ensure_future(session.breakpoints.ask_python("setExceptionBreakpoints", forwarded))
     if session.has_agent:
         refused |= (await session.tensors.ask("filters", conditions=session.breakpoints.filters)).get("refused") or {}
     await python

@@ -21,7 +21,6 @@ from .registry import Body, Needs, capabilities, request
 if TYPE_CHECKING:
     from .session import Session
 
-DISCONNECT_TIMEOUT = 5.0
 _PREPARED = 5.0  # seconds for pydevd to do so little, before the program begins without
 IDLE_LAUNCHER = 2.0  # seconds debugpy's launcher may sleep without a program
 LEFT_LAUNCHER = 0.2  # the same after it has had one: it will not start another
@@ -49,19 +48,25 @@ async def attach(session: Session, arguments: Body) -> Body:
 
 
 async def _start(session: Session, command: str, arguments: Body) -> Body:
-    """Starts debugpy and hands it the request. Its response comes only after configurationDone, and ours with it."""
     if session.has_python or session.config.arguments:
         raise RequestError(f"{command}: this session has a program already")
-    config = session.config = Config.read(command, arguments)
+    return await begin(session, Config.read(command, arguments))
+
+
+async def begin(session: Session, config: Config) -> Body:
+    """Starts debugpy and hands it the request. Its response comes only after configurationDone, and ours with it."""
+    session.config = config
     environment = environment_for(config, session.agents.address, session.agents.token)
     forwarded = for_debugpy(config, environment)
     access = ""  # that the program's own debugger asks of ours
     if config.launched:
-        _check_program(arguments)
+        check_program(config)
         session.reloads.begin()
         _choose_console(session, forwarded)
         own_path(forwarded, config.no_debug)
-    elif config.process:
+    else:  # a client that sees this ends the session and starts another, which attaches again
+        session.event("capabilities", {"capabilities": {"supportsRestartRequest": False}})
+    if config.process:
         access = await _choose_entrance(config, config.process, forwarded)
     if config.connect:
         peer = await DebugpyPeer.connect(*config.connect, session.log)
@@ -72,7 +77,7 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
     await session.python.ask("initialize", {**session.client_arguments, "adapterID": "debugpy"})
     if config.relay and config.child:
         session.spawn(_find_child_agent(session, config.relay, config.child))
-    answer = asyncio.ensure_future(session.python.ask(command, forwarded))
+    answer = asyncio.ensure_future(session.python.ask("launch" if config.launched else "attach", forwarded))
     if config.process and not config.connect:
         try:
             if access:
@@ -135,8 +140,9 @@ async def _died_at_start(session: Session, debugpy: int) -> bool:
     return False
 
 
-def _check_program(arguments: Body) -> None:
-    # debugpy would answer with the launcher's traceback; the usual mistake deserves a sentence.
+def check_program(config: Config) -> None:
+    """Raises RequestError. debugpy would answer with the launcher's traceback; the usual mistake deserves a sentence."""
+    arguments = config.arguments
     program = arguments.get("program")
     if isinstance(program, str) and program and not arguments.get("sudo"):
         path = os.path.join(arguments.get("cwd") or "", os.path.expanduser(program))
@@ -191,11 +197,7 @@ async def disconnect(session: Session, arguments: Body) -> Body:
         # Before debugpy lets the program go: hooks are taken out while it still stands.
         with contextlib.suppress(RequestError):
             await session.tensors.ask("detach", timeout=2)
-    if session.has_python:
-        try:
-            await asyncio.wait_for(session.python.ask("disconnect", {**arguments, "terminateDebuggee": kill}), DISCONNECT_TIMEOUT)
-        except (RequestError, TimeoutError, asyncio.TimeoutError) as error:
-            session.log.note(f"debugpy did not disconnect: {error!r}")
+    await session.disconnect_python({**arguments, "terminateDebuggee": kill})
     session.output.finish()
     session.finish()
     return {}

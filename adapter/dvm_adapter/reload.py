@@ -261,7 +261,7 @@ class Reloads:
             else:
                 await self.reload(path, settled=True)
         except RequestError as error:
-            if not self._session.terminated:
+            if not self._session.terminated and self._session.reloads is self:
                 self._session.event("dvm/reload", {"path": path, "outcome": "refused", "reasons": [str(error)]})
 
 

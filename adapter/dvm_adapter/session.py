@@ -33,6 +33,8 @@ from .watches import Watches
 
 families.load()
 
+RESTART_ENDS = 5.0  # seconds for a restart that is cancelled by the session's end
+
 # What debugpy serves beyond the protocol; editors' Python extensions ask for these.
 _ONLY_DEBUGPY = {"debugpySystemInfo", "pydevdSystemInfo", "setDebuggerProperty", "setPydevdSourceMap", "pydevdAuthorize"}
 
@@ -66,6 +68,7 @@ class Session:
         self.started = False  # debugpy has reached the program
         self.terminated = False  # the client has been told that the program is over
         self.closing = False
+        self.restarting: asyncio.Task[Any] | None = None  # one program has ended and the next has not begun
         self._debugpy: DebugpyPeer | None = None
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._running = 0  # requests in flight that make the program go on
@@ -79,7 +82,8 @@ class Session:
     def python(self) -> Channel:
         """debugpy's channel. Raises RequestError before launch or attach."""
         if self._debugpy is None:
-            raise RequestError("no program has been launched or attached to yet")
+            raise RequestError("the program is about to start anew" if self.restarting else
+                               "no program has been launched or attached to yet")
         return self._debugpy.channel
 
     @property
@@ -110,6 +114,35 @@ class Session:
             return False
         self.use_agent(agent)
         return True
+
+    async def disconnect_python(self, arguments: Message) -> None:
+        if self._debugpy is not None and not self._debugpy.channel.closed:
+            await self._debugpy.disconnect(arguments)
+
+    async def end_program(self) -> None:
+        """Ends a launched program and forgets what was of it alone; what the client has asked for is kept for the next one."""
+        self.python_events.over = True
+        self.reloads.stop()
+        agent, peer = self.agent, self._debugpy
+        if agent is not None:
+            agent.on_gone, agent.on_event = lambda: None, lambda event: None
+        await self.disconnect_python({"terminateDebuggee": True})
+        if peer is not None:
+            await peer.close()
+        await self.children.close()
+        if agent is not None:
+            agent.close()
+        self.debuggee.kill()
+        self.output.finish()
+        self.tensor_events.stop()
+        self._debugpy = self.agent = None
+        self.debuggee = Debuggee()
+        self.stops, self.reloads, self.children = Stops(self), Reloads(self), Children(self)
+        self.python_events, self.tensor_events = PythonEvents(self), TensorEvents(self)
+        self.references.clear()
+        self.listings.clear()
+        self.listing_numbers.clear()
+        self.started = False
 
     def use_agent(self, agent: AgentPeer) -> None:
         """Tells a new agent everything the client has asked for so far."""
@@ -161,6 +194,9 @@ class Session:
         if self.closing:
             return
         self.closing = True
+        if self.restarting is not None:
+            self.restarting.cancel()
+            await asyncio.wait([self.restarting], timeout=RESTART_ENDS)
         self.reloads.stop()
         self.output.finish()
         await self.client.close()

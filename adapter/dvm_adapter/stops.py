@@ -171,6 +171,8 @@ class Stops:
     async def _announce(self, stop: Stop, body: Message) -> None:
         session = self._session
         await session.responses_out()
+        if session.stops is not self:  # the program has been started anew since
+            return
         session.references.clear()
         session.output.flush()
         for changed in session.breakpoints.verified_by_hit(body.get("hitBreakpointIds") or []):

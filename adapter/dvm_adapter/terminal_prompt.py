@@ -82,6 +82,10 @@ class Prompt(cmd.Cmd):
         """run (r): begin, or go on, until the next stop or the end; Ctrl-C pauses, a second one ends the session"""
         self._go()
 
+    def do_restart(self, arg: str) -> None:
+        """restart: end the program and begin anew; breakpoints, filters and watches stay in force"""
+        self._show_stop(self.program.restart())
+
     def do_continue(self, arg: str) -> None:
         """continue (c): as run"""
         self._go()

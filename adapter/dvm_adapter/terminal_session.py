@@ -86,6 +86,18 @@ class Debuggee:
         finally:
             self.waiting = False
 
+    def restart(self) -> Message:
+        """Ends the program and lets it begin anew, until its next stop."""
+        if not self._begun:
+            return self.go()
+        self.waiting = True
+        try:
+            self.client.request("restart", timeout=ANSWER)
+            self.stop, self.frames, self.frame = None, [], 0
+            return self._wait(None)
+        finally:
+            self.waiting = False
+
     def _begin(self) -> None:
         assert self._launched is not None
         self._begun = True

@@ -28,6 +28,10 @@ class Tracing:
     def needed(self) -> bool:
         return self._filters or self._functions or self._pausing or self._session.breakpoints.any_forward
 
+    def begin_anew(self) -> None:
+        """Another program, in which nothing is to be paused."""
+        self._told, self._pausing = None, False
+
     def look(self) -> None:
         """After a change of what is set, before debugpy hears of it. The agent turns off only what pydevd does not use any more."""
         if self._session.agent is not None:

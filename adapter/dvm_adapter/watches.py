@@ -105,6 +105,16 @@ class Watches:
     def all(self) -> list[Message]:
         return [self._shown(watch) for watch in self._watches.values()]
 
+    def begin_anew(self) -> None:
+        """Another program is about to begin, in which the numbers of programs mean others: watches by such a number are gone."""
+        self._by_agent.clear()
+        for watch in list(self._watches.values()):
+            if "program" in watch.asked:
+                del self._watches[watch.id]
+                text = f"watch {watch.asked['name']} is gone: its program was one of the run before"
+                self._session.event("dvm/notice", {"category": "watch", "watchId": watch.id, "text": text})
+            watch.at_agent, watch.told, watch.last = 0, {}, {}
+
     def tell(self, agent: AgentPeer) -> None:
         """All watches, to an agent that has just connected."""
         self._by_agent.clear()

@@ -40,6 +40,7 @@ export class Sessions implements vscode.Disposable {
       vscode.debug.onDidReceiveDebugSessionCustomEvent((e) => {
         if (e.session.type !== 'dvm') return;
         if (e.event === 'dvm/step') this.stepping.add(e.session.id);
+        if (e.event === 'dvm/restarted') this.stepping.delete(e.session.id);
         this.events.fire({ session: e.session, name: e.event, body: e.body });
       }),
       vscode.debug.registerDebugAdapterTrackerFactory('dvm', { createDebugAdapterTracker: (session) => this.track(session) }),

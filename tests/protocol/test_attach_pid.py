@@ -180,6 +180,9 @@ def test_a_program_that_listens_is_attached_to_where_it_listens(adapter, run):
     session = attach(adapter(), program.pid, line, path=PROGRAMS / "real.py")
     stopped(session)
     assert session.stack(1)[0]["name"] == "s = h + scale"
+    # what attached is not started anew: an editor that sees this ends the session and attaches again
+    assert session.event("capabilities")["body"] == {"capabilities": {"supportsRestartRequest": False}}
+    assert "attached to a program that others have started" in session.refusal("restart")
     assert "attached to a debugger already" in refused(adapter(), program.pid)
 
 

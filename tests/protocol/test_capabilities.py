@@ -32,7 +32,7 @@ def test_every_announced_request_is_served_and_the_others_are_not_announced():
 
 def test_debugpys_spelling_and_inventions_are_not_announced():
     assert capabilities["supportTerminateDebuggee"] is True
-    assert not {"supportsTerminateDebuggee", "supportsDebuggerProperties", "supportsRestartRequest"} & capabilities.keys()
+    assert not {"supportsTerminateDebuggee", "supportsDebuggerProperties"} & capabilities.keys()
 
 
 def test_the_contracts_requests_are_there():

@@ -83,6 +83,29 @@ def test_what_is_asked_about_a_stop(session):
     finish(session, "asked")
 
 
+def test_a_program_that_is_started_anew(session):
+    """Lines, functions and filters stay in force, the instruction of the first program's does not; the thread is another."""
+    def configure(client):
+        client.set_breakpoints(str(FAKE), [LINE])
+        client.request("setFunctionBreakpoints", breakpoints=[{"name": "train"}])
+        client.request("setExceptionBreakpoints", filters=["uncaught", "nan"])
+
+    launch = {"program": str(FAKE), "args": ["3"], "cwd": str(PROGRAMS), "dvm": {"hotReload": "off"}}
+    session.launch(configure, **launch)
+    session.stopped(reason="function breakpoint")
+    session.request("setInstructionBreakpoints", breakpoints=[{"instructionReference": "0x180000001"}])
+    session.refusal("restart", arguments={**launch, "program": "/nowhere.py"})
+    session.refusal("restart", arguments={**launch, "dvm": {"device": "moon"}})
+    session.request("restart", arguments={**launch, "args": ["1"]})
+    session.stopped(reason="function breakpoint")
+    session.go_on()
+    session.stopped(reason="breakpoint")
+    session.go_on()
+    session.stopped(reason="exception")
+    session.go_on()
+    finish(session, "restart")
+
+
 def test_progress_that_is_cancelled(session):
     frame = at_the_line(session, client_args={"supportsProgressReporting": True})
     waiting = session.begin("evaluate", expression="slow", frameId=frame, context="watch")

@@ -120,10 +120,12 @@ def test_a_backward_stop_and_its_instructions(session):
 
 def test_a_temporary_breakpoint_stops_once_and_conditions_count(session):
     line = line_of(FAKE, "return h + 1")
-    said, code = session([f"tbreak {line} if x == 2", "run", "frame 1", "print x", "breakpoints", "continue"], FAKE, 3)
+    commands = [f"tbreak {line} if x == 2", "run", "frame 1", "print x", "breakpoints",
+                f"break {line} if x == 3", "restart", "frame 1", "print x", "continue"]
+    said, code = session(commands, FAKE, 3)
     assert said[0] == [f"breakpoint 1 at fake_debuggee.py:{line}  if x == 2  once"]
-    assert said[3] == ["2"] and said[4] == ["filter uncaught"]
-    assert said[5][-1] == "the program ended with exit code 0" and code == 0
+    assert said[3] == ["2"] and said[4] == ["filter uncaught"] and said[8] == ["3"]  # the program began anew in between
+    assert said[9][-1] == "the program ended with exit code 0" and code == 0
 
 
 def test_a_breakpoint_says_what_it_replaces_and_where_it_stops(session, tmp_path):

@@ -194,6 +194,29 @@ def test_a_watch_follows_a_value_that_is_fused_away(session, program):
         assert body["name"] == "hidden" and body["stats"]["max"] == pytest.approx(float((X * W).max()))
 
 
+def test_a_program_starts_anew_from_its_saved_file_on_another_device(session, program):
+    """Breakpoint and watch stay; the configuration that comes with the request holds, and steps count from one."""
+    def configure(client):
+        client.set_breakpoints(str(program), [line_of(program, "y = s.log()")])
+        client.request("dvm/watch", expression="h", name="hidden")
+
+    session.start(program, args=["3", "0"], at=configure, dvm={"hotReload": "off"})
+    session.stopped()
+    Path(program).write_text(Path(program).read_text().replace("h = x * w", "h = x * w * 2"))
+    device = {"device": "npu-sim:910b", "hotReload": "off"}
+    session.request("restart", arguments={"program": str(program), "args": ["5", "0"], "dvm": device})
+    session.stopped(reason="breakpoint", hitBreakpointIds=[1])
+    frame = session.stack(1)[0]["id"]
+    assert float(session.request("evaluate", expression="h[7, 3]", frameId=frame, context="watch")["result"]) == float((X * W * 2)[7, 3])
+    assert session.request("dvm/status")["device"] == "npu-sim:910b"
+    session.set_breakpoints(str(program), [])
+    session.go_on()
+    body = session.event("dvm/snapshot", where=lambda body: body["step"] == 1 and body["stats"]["max"] > 5)["body"]
+    assert body["watchId"] == 1 and body["name"] == "hidden" and body["stats"]["max"] == float((X * W * 2).max())
+    session.run_out()
+    assert [line[1] for line in steps_printed(session)][-5:] == ["1", "2", "3", "4", "5"]
+
+
 def test_a_page_sees_kept_snapshots_of_a_running_loop_and_a_stop(session, program, tmp_path):
     line = line_of(program, "y = s.log()")
     watched = []

@@ -130,13 +130,16 @@ export class ProgramLenses implements vscode.CodeLensProvider, vscode.Disposable
       }),
       sessions.onEvent((e) => {
         // While it runs, a look every three seconds: launches are counted, not followed.
+        if (e.name === 'dvm/restarted') this.forget();
         if (e.name === 'dvm/step' && Date.now() - this.asked > 3000) void this.refresh();
       }),
-      sessions.onEnded(() => {
-        this.programs = [];
-        this.changed.fire();
-      }),
+      sessions.onEnded(() => this.forget()),
     ];
+  }
+
+  private forget(): void {
+    this.programs = [];
+    this.changed.fire();
   }
 
   private async refresh(): Promise<void> {

@@ -49,6 +49,7 @@ export class ProgramTree implements vscode.TreeDataProvider<Node>, vscode.Dispos
         this.soon();
       }),
       sessions.onEvent((e) => {
+        if (e.name === 'dvm/restarted') this.reset();
         if (e.name === 'dvm/step' || e.name === 'dvm/program' || e.name === 'dvm/reload') this.soon();
       }),
       sessions.onEnded(() => {

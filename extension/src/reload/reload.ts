@@ -37,11 +37,9 @@ export class HotReload implements vscode.Disposable, vscode.TextDocumentContentP
       vscode.commands.registerCommand('dvm.reload.undo', () => this.undo()),
       sessions.onEvent((e) => {
         if (e.name === 'dvm/reload') void this.report(e.body as Reload, e.session);
+        if (e.name === 'dvm/restarted') this.begin();
       }),
-      sessions.onReady(() => {
-        if (sessions.all().length === 1) this.forget();
-        for (const document of vscode.workspace.textDocuments) void this.keepIfPython(document);
-      }),
+      sessions.onReady(() => this.begin()),
       vscode.workspace.onDidOpenTextDocument((d) => {
         // The editor drops what is told of a page while it opens: a reload that came then is told again.
         if (d.uri.scheme === SCHEME && d.getText() !== this.provideTextDocumentContent()) this.pageChanged.fire(d.uri);
@@ -58,6 +56,12 @@ export class HotReload implements vscode.Disposable, vscode.TextDocumentContentP
 
   provideTextDocumentContent(): string {
     return this.last ? reloadPage(this.last) : l10n.t('No reload so far.');
+  }
+
+  /** A program begins with what is saved. */
+  private begin(): void {
+    if (this.sessions.all().length === 1) this.forget();
+    for (const document of vscode.workspace.textDocuments) void this.keepIfPython(document);
   }
 
   private async now(): Promise<void> {

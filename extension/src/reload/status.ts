@@ -35,6 +35,7 @@ export class StatusBar implements vscode.Disposable {
       }),
       sessions.onEvent((e) => {
         if (e.session.id !== sessions.current()?.id) return;
+        if (e.name === 'dvm/restarted') this.begin(e.session);
         if (e.name === 'dvm/step' && e.session.id !== this.asked) void this.ask(e.session); // another rank than before
         if (e.name === 'dvm/step') this.update({ step: (e.body as { step: number }).step });
         if (e.name === 'dvm/device') this.update({ ...(e.body as Status), pending: undefined });

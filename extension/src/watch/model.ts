@@ -48,15 +48,27 @@ export class WatchModel implements vscode.Disposable {
       sessions.onReady((session) => this.begin(session)),
       sessions.onEnded((session) => {
         this.ids.delete(session.id);
-        this.definitions = this.definitions.filter((d) => d.of?.session !== session.id);
-        this.changeSoon();
+        this.forgetPrograms(session.id);
       }),
       sessions.onEvent((e) => {
         if (e.name === 'dvm/snapshot') this.receive(e.session.id, e.body as Snapshot);
         if (e.name === 'dvm/notice') this.refused(e.session.id, e.body as Notice);
+        if (e.name === 'dvm/restarted') this.forget(e.session.id);
       }),
       vscode.debug.onDidChangeActiveDebugSession(() => this.changeSoon()),
     );
+  }
+
+  /** The session's program begins anew: its adapter has the watches still, and the samples are of another run. */
+  private forget(session: string): void {
+    this.series.delete(session);
+    this.forgetPrograms(session);
+  }
+
+  /** Watches of instructions go with the programs they are of. */
+  private forgetPrograms(session: string): void {
+    this.definitions = this.definitions.filter((d) => d.of?.session !== session);
+    this.changeSoon();
   }
 
   all(): readonly Definition[] {
