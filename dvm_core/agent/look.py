@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,32 +11,35 @@ from ..dtypes import BY_CODE
 from . import planes, values
 from .blocks import blocks
 from .commands import Answer, Arguments, CommandError, Reply, command, need
-from .connection import hidden_thread
 from .kept import array_of
 from .planes import Window
-from .tensors import LISTED_BYTES, Tensor, asked
+from .tensors import Tensor, asked, still
 
 if TYPE_CHECKING:
     from .session import Session
 
+_AT_ONCE = 1 << 16  # elements compared: the passes over them stay in the caches, which halves the time
 
-@command("view")
-def view(session: Session, arguments: Arguments) -> Answer:
+
+@command("view", later=True)
+def view(session: Session, arguments: Arguments, reply: Reply) -> None:
     """The tensor without its bytes, a `plane` of it, the snapshots its watch keeps as `kept`; with `texts` each of its elements as text.
 
     axes, indices, rows, columns, most: as in planes.Window."""
     tensor, array, kept = _tensor(session, arguments)
     told = {**tensor.describe(with_stats=False), **kept}
     if array is None:
-        return {**told, "placeholder": True}
+        return reply({**told, "placeholder": True})
     window = Window.read(arguments, array.shape)
-    try:
-        told["plane"] = planes.plane(window, [array], tensor.dtype)
-    except CommandError as error:
-        return {**told, "placeholder": True, "reason": str(error)}
-    if arguments.get("texts"):
-        told["texts"] = planes.texts(window, array, tensor.dtype)
-    return told
+
+    def made() -> Answer:
+        try:
+            shown = {"plane": planes.plane(window, [array], tensor.dtype)}
+        except CommandError as error:
+            return {**told, "placeholder": True, "reason": str(error)}
+        return {**told, **shown, **({"texts": planes.texts(window, array, tensor.dtype)} if arguments.get("texts") else {})}
+
+    session.aside.do("view", array.nbytes, reply, still(session, arguments, made))
 
 
 @command("viewStats", later=True)
@@ -45,7 +47,7 @@ def view_statistics(session: Session, arguments: Arguments, reply: Reply) -> Non
     tensor, array, kept = _tensor(session, arguments)
     if array is None:
         raise CommandError(f"{tensor.name} is {tensor.reason}")
-    _aside(array.nbytes, reply, lambda: {"stats": tensor.statistics(array), **kept})
+    session.aside.do("viewStats", array.nbytes, reply, still(session, arguments, lambda: {"stats": tensor.statistics(array), **kept}))
 
 
 @command("compare", later=True)
@@ -68,7 +70,8 @@ def compare(session: Session, arguments: Arguments, reply: Reply) -> None:
         return {"dtypes": [values.dtype_name(tensor.dtype) for tensor in (first, second)], "shape": list(a.shape),
                 **difference(decoded, tolerance, relative), "plane": planes.plane(window, pair, code, difference=True)}
 
-    _aside(a.nbytes + b.nbytes, reply, made)
+    both = still(session, arguments["a"], still(session, arguments["b"], made))
+    session.aside.do("compare", a.nbytes + b.nbytes, reply, both)
 
 
 def difference(pair: list[tuple[np.ndarray, int]], tolerance: float, relative: float) -> Answer:
@@ -78,7 +81,7 @@ def difference(pair: list[tuple[np.ndarray, int]], tolerance: float, relative: f
     by_rows = not all(array.flags.c_contiguous for array, _ in pair)
     differ = over = finite = nan_a = nan_b = nan_both = 0
     total, top, at, only, other = 0.0, -1.0, 0, -1, -1
-    for parts in zip(*(blocks(array, by_rows=by_rows) for array, _ in pair), strict=True):
+    for parts in zip(*(blocks(array, _AT_ONCE, by_rows) for array, _ in pair), strict=True):
         x, y = (planes.as_numbers(part, code) for (_, part), (_, code) in zip(parts, pair, strict=True))
         size = np.abs(planes.difference_of(x, y))
         one = np.isnan(size)
@@ -141,16 +144,3 @@ def _positive(arguments: Arguments, name: str) -> float:
         raise CommandError(f"{name} is {given!r}; it must be a number from 0 on")
     return float(given)
 
-
-def _aside(size: int, reply: Reply, work: Callable[[], dict[str, Any]]) -> None:
-    """Small work here; large work beside the agent's thread, which goes on to answer."""
-    def run() -> None:
-        try:
-            reply(work())
-        except Exception as error:  # whoever asked gets an answer, whatever went wrong
-            reply({"ok": False, "error": str(error) if isinstance(error, CommandError) else f"{type(error).__name__}: {error}"})
-
-    if size <= LISTED_BYTES:
-        run()
-    else:
-        hidden_thread(run, "dvm-look").start()

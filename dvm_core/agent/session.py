@@ -13,6 +13,7 @@ from .. import _core, devices, lastrun
 from ..frontends import capture, notices, reloadable
 from ..hotreload import Pact, SourceBook
 from . import (  # noqa: F401 - each declares commands
+    aside,
     breakpoints,
     commands,
     data,
@@ -54,6 +55,7 @@ class Session:
         self.book = book or SourceBook(LIBRARIES)
         self.texts = Texts(self.book)
         self.references = tensors.References()
+        self.aside = aside.Aside()
         self.breakpoints = breakpoints.Breakpoints(self)
         self.data = data.DataBreakpoints(self)
         self.switching = switching.Switching(self)

@@ -11,7 +11,6 @@ from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .evaluate import AS_METHODS, ATTRIBUTES, METHODS, Refused, evaluate
 from .lookup import Names
 from .stepping import TARGETS
-from .tensors import LISTED_BYTES
 
 if TYPE_CHECKING:
     from .session import Session
@@ -103,4 +102,4 @@ def evaluate_at_stop(session: Session, arguments: Arguments) -> Answer:
         if listed is None:
             return {"result": str(value)}
     # A large tensor's statistics are asked for by themselves: a hover over its name comes at once.
-    return {**listed.describe(with_stats=listed.bytes <= LISTED_BYTES), "ref": session.references.add(listed)}
+    return {**listed.describe(with_stats=not listed.large), "ref": session.references.add(listed)}

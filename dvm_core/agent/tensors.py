@@ -12,14 +12,14 @@ import numpy as np
 
 from .. import devices
 from . import values
-from .commands import Answer, Arguments, CommandError, command, need
+from .aside import LARGE_BYTES
+from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .places import Place
 
 if TYPE_CHECKING:
     from .session import Session
 
-LISTED_BYTES = 16 << 20  # a tensor larger than this has no statistics in a list: they are a request of their own
-_LISTED_SECONDS = 0.1  # nor has one whose turn comes later than this
+_LISTED_SECONDS = 0.1  # a tensor whose turn comes later than this has no statistics in a list: they are a request of their own
 
 
 @dataclass
@@ -35,6 +35,7 @@ class Tensor:
     stats: dict[str, Any] | None = None
     fixed: str = ""  # why it cannot be written, where its memory alone does not say
     extra: dict[str, Any] = field(default_factory=dict)  # "program" and "instruction" of what made it
+    writes: int = 0  # how often its memory was written by hand
 
     @property
     def bytes(self) -> int:
@@ -42,9 +43,18 @@ class Tensor:
         return math.prod(self.shape) * (entry.itemsize if entry else 1)
 
     def statistics(self, array: np.ndarray) -> dict[str, Any]:
-        if self.stats is None:
-            self.stats = values.statistics(array, self.dtype)
-        return self.stats
+        """From any thread. Of values that are written meanwhile they are not kept."""
+        if (known := self.stats) is not None:
+            return known
+        writes, made = self.writes, values.statistics(array, self.dtype)
+        if writes == self.writes:
+            self.stats = made
+        return made
+
+    @property
+    def large(self) -> bool:
+        """Whether its statistics are a request of their own: looking at all of it takes a while."""
+        return self.bytes > LARGE_BYTES
 
     def describe(self, with_stats: bool) -> Answer:
         """TENSOR of the wire, without ref and data."""
@@ -58,10 +68,13 @@ class Tensor:
             told["place"] = self.place.message()
         if array is None:
             told["reason"] = self.reason
-        elif with_stats:
-            told["stats"] = self.statistics(array)
         told["summary"] = values.summary(self.dtype, self.shape, self.stats if array is not None else None, array)
-        return told
+        return told if array is None or not with_stats else self.measured(told, array)
+
+    def measured(self, told: Answer, array: np.ndarray) -> Answer:
+        """What `describe` told, with statistics of all elements."""
+        stats = self.statistics(array)
+        return {**told, "stats": stats, "summary": values.summary(self.dtype, self.shape, stats, array)}
 
 
 class References:
@@ -89,6 +102,7 @@ class References:
         for number, tensor in self._tensors.items():
             other = tensor.array()
             if other is not None and np.may_share_memory(array, other):
+                tensor.writes += 1
                 tensor.stats = None
                 found.append(number)
         return found
@@ -102,7 +116,7 @@ def listed(references: References, tensors: list[Tensor]) -> list[Answer]:
     end = time.monotonic() + _LISTED_SECONDS
     found = []
     for tensor in tensors:
-        told = tensor.describe(with_stats=tensor.bytes <= LISTED_BYTES and time.monotonic() < end)
+        told = tensor.describe(with_stats=not tensor.large and time.monotonic() < end)
         found.append({**told, "ref": references.add(tensor)})
     return found
 
@@ -120,27 +134,46 @@ def tensors_of_stop(session: Session, arguments: Arguments) -> Answer:
     return {"tensors": listed(session.references, stop.view.tensors())}
 
 
-@command("tensor")
-def tensor(session: Session, arguments: Arguments) -> Answer:
+def still(session: Session, arguments: Arguments, work: Callable[[], Answer]) -> Callable[[], Answer]:
+    """The work on a tensor that a request names as in `asked`, to be done later: refused if by then the stop is over whose tensor it was,
+    for the program may have written to its memory meanwhile."""
+    number = arguments.get("ref") if arguments.get("watch") is None else None
+
+    def checked() -> Answer:
+        if number is None:
+            return work()
+        session.references.get(number)
+        made = work()
+        session.references.get(number)
+        return made
+
+    return checked
+
+
+@command("tensor", later=True)
+def tensor(session: Session, arguments: Arguments, reply: Reply) -> None:
     """With `slice` the answer is about that part. Data are left out with maxBytes 0; more bytes than that are a placeholder, or with
     `offset` as many as are allowed."""
     found = asked(session, arguments)
-    limit = need(arguments, "maxBytes", int, values.DEFAULT_BYTES)
-    offset = need(arguments, "offset", int, None)
     if need(arguments, "slice", str, ""):
         found = part_of(found, arguments["slice"])
-    told = {**found.describe(with_stats=True), "ref": arguments.get("ref")}
-    array = found.array()
+    limit, offset = need(arguments, "maxBytes", int, values.DEFAULT_BYTES), need(arguments, "offset", int, None)
+    told, array = {**found.describe(with_stats=False), "ref": arguments.get("ref")}, found.array()
     if array is None:
-        told["placeholder"] = True
-    elif offset is not None:
-        told["data"], told["offset"] = values.packed(values.contiguous(array, offset, limit)), offset
-    elif limit and array.nbytes > limit:
-        told["placeholder"] = True
-        told["reason"] = f"{array.nbytes:,} bytes, above the limit of {limit:,}: ask for a slice"
-    elif limit:
-        told["data"] = values.packed(values.contiguous(array, 0, limit))
-    return told
+        return reply({**told, "placeholder": True})
+
+    def made() -> Answer:
+        return {**found.measured(told, array), **_data(array, limit, offset)}
+
+    session.aside.do("tensor", array.nbytes, reply, still(session, arguments, made))
+
+
+def _data(array: np.ndarray, limit: int, offset: int | None) -> Answer:
+    if offset is not None:
+        return {"data": values.packed(values.contiguous(array, offset, limit)), "offset": offset}
+    if limit and array.nbytes > limit:
+        return {"placeholder": True, "reason": f"{array.nbytes:,} bytes, above the limit of {limit:,}: ask for a slice"}
+    return {"data": values.packed(values.contiguous(array, 0, limit))} if limit else {}
 
 
 def part_of(whole: Tensor, text: str) -> Tensor:

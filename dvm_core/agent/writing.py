@@ -134,7 +134,7 @@ def _written(session: Session, tensor: Tensor) -> Answer:
     """TENSOR after a write, and every reference given out whose memory it touched: their statistics are old."""
     array = tensor.array()
     touched = session.references.sharing(array) if array is not None else []
-    return {**tensor.describe(with_stats=True), "ref": session.references.add(tensor), "touched": touched}
+    return {**tensor.describe(with_stats=not tensor.large), "ref": session.references.add(tensor), "touched": touched}
 
 
 @command("write")

@@ -1,9 +1,7 @@
 """What a tensor's page asks for: shrunken planes, kept snapshots, differences. The reference is plain NumPy on the whole."""
 # ruff: noqa: F811 - fixtures are named as what they are imported as
 import base64
-import functools
 import itertools
-import threading
 import types
 
 import numpy as np
@@ -12,7 +10,7 @@ from agent_harness import Refused, adapter  # noqa: F401 - the fixture among the
 
 import dvm_core as dvm
 from dvm_core import _core
-from dvm_core.agent import blocks, kept, look, planes
+from dvm_core.agent import kept, look, planes
 from dvm_core.agent.commands import CommandError
 from dvm_core.agent.values import code_named
 
@@ -100,7 +98,7 @@ def test_a_window_that_cannot_be_meant_is_refused(name, asked):
 
 @pytest.mark.parametrize("contiguous", [True, False])
 def test_a_difference_counts_and_finds_as_numpy_does_on_the_whole(contiguous, monkeypatch):
-    monkeypatch.setattr(look, "blocks", functools.partial(blocks.blocks, most=16))
+    monkeypatch.setattr(look, "_AT_ONCE", 16)
     a, b = random(9, 11), random(9, 11)
     b[2:5] = a[2:5]
     b[7, 3] = a[7, 3] + 50
@@ -220,11 +218,3 @@ def test_statistics_are_never_kept(adapter):
         adapter.request("watch", expression="h", what="stats", keep=3)
     with pytest.raises(Refused, match="keep is 65 of values"):
         adapter.request("watch", expression="h", what="values", keep=65)
-
-
-def test_a_large_comparison_leaves_the_agent_free_to_answer(monkeypatch):
-    monkeypatch.setattr(look, "LISTED_BYTES", 0)
-    replies = []
-    done = threading.Event()
-    look._aside(1, lambda answer: (replies.append(answer), done.set()), lambda: 1 / 0)
-    assert done.wait(10) and replies == [{"ok": False, "error": "ZeroDivisionError: division by zero"}]

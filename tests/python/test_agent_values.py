@@ -112,7 +112,7 @@ def test_references_are_never_reused():
 
 def test_a_large_list_leaves_statistics_out(monkeypatch):
     from dvm_core.agent import tensors
-    monkeypatch.setattr(tensors, "LISTED_BYTES", 100)
+    monkeypatch.setattr(tensors, "LARGE_BYTES", 100)
     small, large = listed(References(), [tensor("a", np.zeros(4, np.float32)), tensor("b", np.zeros(400, np.float32))])
     assert "stats" in small and "stats" not in large and large["summary"] == "f32[400]"
 
