@@ -97,6 +97,8 @@ def watch_line(watch: Message) -> str:
     stats: dict[str, Any] = last.get("stats") or {}
     words = [f"{name} {figure(stats[name])}" for name in FIGURES if name in stats]
     words += [f"{label} {figure(stats[name])}" for name, label in NOT_FINITE if stats.get(name)]
+    if stats.get("count") == 1 and stats.get("finite"):
+        words = [figure(stats["mean"])]
     if last.get("placeholder"):
         words = [str(last.get("reason") or "shape only")]
     return f"{head}  {shape}  {'  '.join(words)}  step {last.get('step')}"

@@ -7,7 +7,7 @@ import ast
 import copy
 import functools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,19 +45,68 @@ AS_METHODS: dict[str, Callable[..., Any]] = {  # what frameworks' tensors have a
     "permute": lambda a, *axes: np.transpose(a, axes), "view": lambda a, *shape: a.reshape(*shape),
 }
 ATTRIBUTES = frozenset(("shape", "dtype", "ndim", "size", "T", "nbytes", "strides", "itemsize", "real", "imag"))
+_LONGEST = 80  # characters of a part that is named
 _TEXT_METHODS = frozenset(("startswith", "endswith", "lower", "upper", "strip", "keys", "values", "items", "get"))
+
+
+@functools.lru_cache(maxsize=256)
+def parsed(expression: str) -> ast.expr:
+    """An expression's tree, which nobody changes. Raises Refused."""
+    try:
+        return ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise Refused(f"not an expression: {getattr(error, 'msg', error)}") from None
+
+
+def check(node: ast.AST, names: Collection[str]) -> None:
+    """Raises Refused for what is not allowed in an expression, whatever the values of the names will be."""
+    if isinstance(node, (ast.Name, ast.Attribute, ast.Call)) and ast.unparse(node) in names:
+        return
+    if isinstance(node, ast.expr) and not hasattr(_Evaluator, "_" + type(node).__name__):
+        raise Refused(f"`{ast.unparse(node)}` cannot be evaluated at a tensor line")
+    parts = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Call):
+        parts.remove(node.func)
+        if isinstance(node.func, ast.Attribute) and not prefixed(node.func):
+            parts.append(node.func.value)
+            if node.func.attr not in METHODS | AS_METHODS.keys() | _TEXT_METHODS:
+                raise _no_method(node.func.attr)
+        elif not prefixed(node.func) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
+            raise _no_function(node.func)
+    elif isinstance(node, ast.Attribute) and node.attr not in ATTRIBUTES:
+        raise _no_attribute(node.attr)
+    for part in parts:
+        check(part, names)
+
+
+def prefixed(target: ast.AST, names: Container[str] = ()) -> bool:
+    """Whether it is the dotted name of a function, such as `np.max`."""
+    prefix = target
+    while isinstance(prefix, ast.Attribute):
+        prefix = prefix.value
+    return (isinstance(target, ast.Attribute) and isinstance(prefix, ast.Name) and prefix.id in _PREFIXES and prefix.id not in names
+            and target.attr in FUNCTIONS)
+
+
+def _no_attribute(name: str) -> Refused:
+    return Refused(f"`.{name}` is not among what a tensor line knows: {', '.join(sorted(ATTRIBUTES))}, and methods")
+
+
+def _no_method(name: str) -> Refused:
+    return Refused(f"`.{name}()` is not called at a tensor line; allowed: {', '.join(sorted({*METHODS, *AS_METHODS}))}")
+
+
+def _no_function(target: ast.AST) -> Refused:
+    return Refused(f"`{ast.unparse(target)}` is not called at a tensor line; allowed: {', '.join(sorted(FUNCTIONS))}")
 
 
 def evaluate(expression: str, names: Mapping[str, Any], *, elementwise: bool = False) -> Any:
     """The value of an expression: an array, or a plain Python value. names: arrays and plain values; anything else is not to be in it.
     elementwise: `and`, `or`, `not`, `in` and `if` are asked of each element. Raises Refused."""
-    try:
-        tree = ast.parse(expression.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise Refused(f"not an expression: {getattr(error, 'msg', error)}") from None
+    tree = parsed(expression)
     try:
         with np.errstate(all="ignore"):
-            return (_Elementwise if elementwise else _Evaluator)(names).value(tree.body)
+            return (_Elementwise if elementwise else _Evaluator)(names).value(tree)
     except Refused:
         raise
     except Exception as error:
@@ -72,7 +121,12 @@ class _Evaluator:
         handler = getattr(self, "_" + type(node).__name__, None)
         if handler is None:
             raise Refused(f"`{ast.unparse(node)}` cannot be evaluated at a tensor line")
-        result = handler(node)
+        try:
+            result = handler(node)
+        except (Refused, RecursionError, MemoryError):
+            raise
+        except Exception as error:  # the innermost part that fails is named
+            raise Refused(f"`{_cut(ast.unparse(node))}`: {type(error).__name__}: {error}") from None
         if not isinstance(node, (ast.Name, ast.Constant)):
             check_result(node, result)
         return result
@@ -144,10 +198,13 @@ class _Evaluator:
         return slice(*(None if part is None else self.value(part) for part in (node.lower, node.upper, node.step)))
 
     def _Attribute(self, node: ast.Attribute) -> Any:
+        whole = ast.unparse(node)
+        if whole in self._names:  # a value that is called `self.w`
+            return self._names[whole]
         owner = self.value(node.value)
         if isinstance(owner, (np.ndarray, np.generic)) and node.attr in ATTRIBUTES:
             return getattr(owner, node.attr)
-        raise Refused(f"`.{node.attr}` is not among what a tensor line knows: {', '.join(sorted(ATTRIBUTES))}, and methods")
+        raise _no_attribute(node.attr)
 
     def _Call(self, node: ast.Call) -> Any:
         whole = ast.unparse(node)
@@ -187,11 +244,7 @@ class _Evaluator:
         return None if gathered(encoded[0], index) else (np.asarray(encoded[0][index]), encoded[1])
 
     def _prefixed(self, target: ast.Attribute) -> bool:
-        """Whether a dotted name is that of a function, such as `np.max`."""
-        prefix = target.value
-        while isinstance(prefix, ast.Attribute):
-            prefix = prefix.value
-        return isinstance(prefix, ast.Name) and prefix.id in _PREFIXES and prefix.id not in self._names and target.attr in FUNCTIONS
+        return prefixed(target, self._names)
 
     def _function(self, node: ast.Call) -> tuple[Callable[..., Any], list[Any]]:
         """What is called, and the value it is a method of, if it is one."""
@@ -203,7 +256,7 @@ class _Evaluator:
                 return FUNCTIONS[target.attr], []
             owner = self.value(target.value)
             return self._method(owner, target.attr), [owner]
-        raise Refused(f"`{ast.unparse(target)}` is not called at a tensor line; allowed: {', '.join(sorted(FUNCTIONS))}")
+        raise _no_function(target)
 
     @staticmethod
     def _method(owner: Any, name: str) -> Callable[..., Any]:
@@ -214,7 +267,7 @@ class _Evaluator:
                 return lambda *a, **k: AS_METHODS[name](owner, *a, **k)
         elif type(owner) in (str, dict) and name in _TEXT_METHODS:
             return getattr(owner, name)
-        raise Refused(f"`.{name}()` is not called at a tensor line; allowed: {', '.join(sorted({*METHODS, *AS_METHODS}))}")
+        raise _no_method(name)
 
 
 class _Elementwise(_Evaluator):
@@ -241,6 +294,10 @@ class _Elementwise(_Evaluator):
         else:
             raise Refused(f"`{ast.unparse(node)}`: `in` takes a text and a column of texts, or a column and values in parentheses")
         return np.logical_not(found) if isinstance(node.ops[0], ast.NotIn) else found
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _truth(value: Any) -> bool:

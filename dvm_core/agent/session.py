@@ -140,6 +140,10 @@ class Session:
         """An event from the training thread, which must not wait for a socket: sent with the next tick, or before the next stop."""
         self._events.append({"ev": name, **fields})
 
+    def leave_out(self, snapshots: int) -> None:
+        """So many were not sent, which is told from time to time."""
+        self._left_out += snapshots
+
     def flush_events(self) -> None:
         while self._events:
             self.connection.send(self._events.popleft())
@@ -173,13 +177,13 @@ class Session:
     def _poll(self) -> float:
         events = _core.poll_events(_EVENTS_AT_ONCE)
         if lost := sum(event["count"] for event in events if event["kind"] == "dropped"):  # those before all others here
-            self._left_out += lost
+            self.leave_out(lost)
             self.watches.lost()
         for event in events:
             if event["kind"] == "dropped":
                 continue
             told = self.watches.snapshot(event) or self.sampling.snapshot(event)
-            if told is not None and "stats" in told:
+            if told is not None and "stats" in told and "of" not in told:
                 self.last_run.statistics(told["program"], told["instruction"], told["stats"], told["step"])
             if told is not None:
                 self.connection.event("snapshot", **told)

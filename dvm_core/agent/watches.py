@@ -14,6 +14,7 @@ from . import naming, unmatched, values
 from .commands import Answer, Arguments, CommandError, command, need
 from .hooks import clear_hook
 from .line_map import runs_of_line
+from .live import MOST_BYTES, Expression
 from .places import Place, place, real
 
 if TYPE_CHECKING:
@@ -37,10 +38,16 @@ class Watch:
     instruction: int | None = None
     matched: list[Answer] = field(default_factory=list)
     places: dict[tuple[int, int], Place] = field(default_factory=dict)  # of what matched
+    live: Expression | None = None  # computed from the variable, which is then `expression`
     across: bool = False  # other ranks have it as well: digests are told, for the adapter to compare
     since: int = -1  # across: the step in which it was first taken, or again after a loss, perhaps not from its beginning
     times: dict[bool, tuple[int, int]] = field(default_factory=dict)  # across: by backward the last step, and how often in it
     told: bool = False  # why nothing can
+
+    @property
+    def hook(self) -> int:
+        """The core's kind of hook for it: an expression needs the values, whatever is told of it."""
+        return int(self.kind if self.live is None else _core.HOOK_CAPTURE)
 
 
 class Watches:
@@ -69,7 +76,7 @@ class Watches:
         gone, self._gone = self._gone, []
         for watch in gone:
             for match in watch.matched:
-                clear_hook(match["program"], match["instruction"], watch.kind, watch.id)
+                clear_hook(match["program"], match["instruction"], watch.hook, watch.id)
 
     def clear(self) -> None:
         for number in list(self._watches):
@@ -104,7 +111,9 @@ class Watches:
             if match not in watch.matched:
                 watch.matched.append(match)
                 watch.places[program.id, index] = where
-                _core.set_hook(program.id, index, watch.kind, watch.id, watch.every, self._session.settings["snapshotMaxBytes"])
+                limit = self._session.settings["snapshotMaxBytes"]
+                limit = limit if watch.live is None else max(limit, MOST_BYTES)
+                _core.set_hook(program.id, index, watch.hook, watch.id, watch.every, limit)
 
     def _indices(self, watch: Watch, program: Any) -> list[int]:
         if watch.instruction is not None:
@@ -150,9 +159,18 @@ class Watches:
         watch = self._watches.get(event["hook"])
         if watch is None:
             return None
+        if watch.live is not None:
+            limit = self._session.settings["snapshotMaxBytes"]
+            computed = watch.live.of(event, limit, statistics=watch.kind == _core.HOOK_STATS)
+            if computed is None:
+                self._session.leave_out(1)
+                return None
+            event = computed
         where, kept = watch.places.get((event["program"], event["instruction"])), self._session.kept
         keeps = kept.takes(watch.id)
         told = wire_snapshot(event, watch.id, watch.name, where is not None and where.backward, with_data=not keeps)
+        if watch.live is not None:
+            told["of"] = watch.live.variable
         if not keeps:
             return told
         if watch.across:
@@ -211,7 +229,10 @@ def _last_of_run(program: Any, start: int, texts: Any) -> int:
 
 @command("watch")
 def watch(session: Session, arguments: Arguments) -> Answer:
-    """A variable by `expression` (path and line narrow it), a `path` and `line`, or a `program` and `instruction`.
+    """A variable, or an expression of one, by `expression` (path and line narrow it), a `path` and `line`, or a `program` and
+    `instruction`.
+
+    Snapshots of an expression have the variable in `of`; of one that fails they are placeholders with the reason.
 
     keep: of "values" so many snapshots are kept here, for `view` and `compare`; their events have a `snapshot` number instead of data.
     across: of these there are `digest` events instead, one for each, with `missing` where there is a placeholder."""
@@ -227,9 +248,9 @@ def watch(session: Session, arguments: Arguments) -> Answer:
                  instruction=need(arguments, "instruction", int, None))
     if not made.expression and not (made.path and made.line) and made.instruction is None:
         raise CommandError("a watch needs an expression, a path and line, or a program and instruction")
-    name, gradient = made.expression, made.expression.removeprefix("grad(").removesuffix(")")
-    if made.expression and not gradient.replace(".", "_").isidentifier():
-        raise CommandError(f"only variables are watched while the program runs: {name!r} is an expression. Evaluate it at a stop instead")
+    name = made.expression
+    if name:
+        made.expression, made.live = Expression.read(name)
     where = f"{made.path}:{made.line}" if made.path else f"{made.program}:{made.instruction}"
     made.name = need(arguments, "name", str, "") or name or where
     keep = need(arguments, "keep", int, 0)
@@ -239,7 +260,7 @@ def watch(session: Session, arguments: Arguments) -> Answer:
     if keep:
         session.kept.keep(made.id, keep)
     session.watches.add(made)
-    message = "" if made.matched else f"waits for a captured function to make {made.name}{session.watches.instead(made)}"
+    message = "" if made.matched else f"waits for a captured function to make {made.expression or made.name}{session.watches.instead(made)}"
     return {"watchId": made.id, "matched": made.matched, "message": message}
 
 
