@@ -1,5 +1,5 @@
 """`dvm run --watch`: what a save does without an editor or adapter. A thread looks for saves of the program's own files, reloads them and
-prints every answer."""
+prints every answer. A rank of a job asks all ranks, and who speaks for them prints the answer (agent.together)."""
 from __future__ import annotations
 
 import asyncio
@@ -13,6 +13,7 @@ import dvm_wire
 from dvm_wire import watching
 
 from . import agent
+from .agent import together
 from .errors import ArgumentError
 from .frontends.notices import notice
 from .hotreload import Reloader, Report, turns
@@ -31,17 +32,22 @@ class OnSave:
         self._saves = dvm_wire.Saves()
         self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
         self._reloader: Reloader = agent.make_reloader(self._book, _tell)
+        self._others = together.Others(self._reloader) if together.ranks() else None
         self._thread = threading.Thread(target=self._run, name="dvm-watch", daemon=True)
 
     def start(self) -> None:
         self._look()
         self._thread.start()
+        if self._others is not None:
+            self._others.join()
 
     def stop(self) -> None:
         """A thread inside a native library must not be there when the interpreter goes."""
         with contextlib.suppress(RuntimeError):  # it has ended by itself
             self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join(_END_WAIT)
+        if self._others is not None:
+            self._others.stop()
 
     def _look(self, closed: Collection[str] = ()) -> None:
         with turns.short_turns() if closed else contextlib.nullcontext():
@@ -51,7 +57,10 @@ class OnSave:
         self._book.scan()
         self._saves.files = self._book.files()
         for path in self._saves.look(closed):
-            self._reloader.reload(path, None, _tell, settled=True)
+            if self._others is None:
+                self._reloader.reload(path, None, _tell, settled=True)
+            else:
+                self._others.saved(path)
 
     def _run(self) -> None:
         try:

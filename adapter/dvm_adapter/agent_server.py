@@ -67,10 +67,10 @@ class AgentServer:
     A child process inherits the address of the first adapter; its own session runs in another adapter, which connects here, names the
     process, and gets that agent's frames from then on."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, jobs: Jobs | None = None) -> None:
         self.token = new_token()
         self.address = ""
-        self.jobs = Jobs(log)
+        self.jobs = jobs or Jobs(log)
         # Takes an agent (returns True) or leaves it for a child's adapter to ask for.
         self.take: Callable[[AgentPeer], bool] = lambda agent: False
         self._log = log

@@ -36,6 +36,10 @@ class Rank:
         self.started = start_time(self.pid)
         self.stands = False  # at a stop
 
+    def told(self, body: Message) -> None:
+        """Tells it what came of an edit, or that it waits."""
+        self.link.tell("told", body=body)
+
     @property
     def name(self) -> str:
         return f"rank {self.number}"
@@ -191,7 +195,7 @@ class Edit:
                 for rank in self._active:
                     body = self._pending(rank, step)
                     body["reasons"] = [*body["reasons"], f"waits for all {len(self._active)} ranks to come to step {step}"]
-                    rank.link.tell("told", body=body)
+                    rank.told(body)
             if now >= end:
                 for rank in set(self._active) - set(self.yes):
                     why = "; it stands at a stop" if rank.stands else ""
@@ -231,7 +235,7 @@ class Edit:
             self.against[rank] = "had taken the edit back: save the file again to have one text in all ranks"
             return
         try:
-            answer = await rank.link.ask("undoReload", path=self.path, timeout=SETTLE)
+            answer = await rank.link.ask("undoReload", path=self.path, alone=True, timeout=SETTLE)
         except RequestError as error:
             answer = {"reasons": [str(error)]}
         if answer.get("outcome") != "applied":

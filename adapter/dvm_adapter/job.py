@@ -3,6 +3,7 @@ step, or to none (edit)."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from typing import Any
 
@@ -17,16 +18,20 @@ from .link import Link
 from .log import Log
 from .tasks import background
 
+COMING = 10.0  # seconds from the first rank to the last
 ATTEMPTS = 6  # each with a step four times as far away
 
 
 class Job:
     """Ranks that one launcher started."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, rank: type[Rank] = Rank) -> None:
+        self._make_rank = rank
         self.ranks: dict[int, Rank] = {}  # by process id; those whose session is there
         self._left: list[Rank] = []  # whose session has ended: the process may go on
         self._size = 0
+        self._coming = 0.0  # until when ranks may still come
+        self._joined = asyncio.Event()
         self._compared = Compared(self)
         self._holder: Rank | None = None  # at whose stop the others are held
         self._log = log
@@ -38,12 +43,14 @@ class Job:
 
     # ---- the ranks
     def join(self, link: Link, hello: Message) -> Rank:
-        rank = Rank(link, hello)
+        rank = self._make_rank(link, hello)
         self._left = [other for other in self._left if other.pid != rank.pid]
         if (before := self.ranks.get(rank.pid)) is not None:
             before.link.close()  # its session has come anew
         self.ranks[rank.pid] = rank
         self._size = int(hello.get("size") or 0)
+        self._coming = self._coming or asyncio.get_running_loop().time() + COMING
+        self._joined.set()
         link.on_event = lambda event: self._heard(rank, event)
         return rank
 
@@ -75,7 +82,7 @@ class Job:
             if edit.lost:
                 background(self._mend(edit), self._tasks)
             else:
-                rank.link.tell("told", body=edit.settled[rank])
+                rank.told(edit.settled[rank])
                 self._forget_if_settled(edit)
 
     def _tell_others(self, rank: Rank, event: str, **fields: Any) -> None:
@@ -90,15 +97,26 @@ class Job:
             if other is not rank:
                 other.link.tell("release", everything=other is holder)
 
+    def _missing(self) -> list[int]:
+        numbers = {rank.number for rank in self.ranks.values()}
+        return [number for number in range(self._size) if number not in numbers]
+
     def _others(self) -> str:
         """Why not all ranks can be asked, "" if they can."""
         self._left = [rank for rank in self._left if rank.lives]
         if self._left:
             return f"{self._left[0].name} (process {self._left[0].pid}) runs without a session: all ranks take an edit, or none does"
-        numbers = {rank.number for rank in self.ranks.values()}
-        missing = [number for number in range(self._size) if number not in numbers]
+        missing = self._missing()
         named = f"rank {missing[0]} has" if len(missing) == 1 else f"ranks {', '.join(map(str, missing[:8]))} have" if missing else ""
         return f"{named} no session here: all ranks take an edit, or none does" if missing else ""
+
+    async def _all_here(self) -> None:
+        """Returns when there is a session for each rank, or the time for that is over: ranks come one after the other."""
+        loop = asyncio.get_running_loop()
+        while self._missing() and not any(rank.lives for rank in self._left) and loop.time() < self._coming:
+            self._joined.clear()
+            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._joined.wait(), self._coming - loop.time())
 
     # ---- an edit
     async def saved(self, path: str) -> None:
@@ -119,11 +137,12 @@ class Job:
         finally:
             told.cancel()
         try:
+            await self._all_here()
             ranks = list(self.ranks.values())
             reason = self._others()
             bodies = dict.fromkeys(ranks, edits.refused(path, [reason])) if reason else await self._try(path, undo, ranks)
             for rank, body in bodies.items():
-                rank.link.tell("told", body=body)
+                rank.told(body)
             return {rank.pid: body for rank, body in bodies.items()}
         finally:
             self._lock.release()
@@ -131,7 +150,7 @@ class Job:
     def _tell_queued(self, path: str) -> None:
         before = os.path.basename(self._edit.path) if self._edit is not None else ""
         for rank in self.ranks.values():
-            rank.link.tell("told", body=edits.waits(path, f"waits for the edit of {before or 'another file'} before it"))
+            rank.told(edits.waits(path, f"waits for the edit of {before or 'another file'} before it"))
 
     async def _try(self, path: str, undo: bool, ranks: list[Rank]) -> dict[Rank, Message]:
         try:
@@ -157,7 +176,7 @@ class Job:
         async with self._lock:
             if edit.ticket in self._unsettled and await edit.mend():
                 for rank in edit.ranks:
-                    rank.link.tell("told", body=edits.refused(edit.path, [edit.reason]))
+                    rank.told(edits.refused(edit.path, [edit.reason]))
             self._forget_if_settled(edit)
 
     def _forget_if_settled(self, edit: Edit) -> None:
@@ -178,17 +197,24 @@ def _same(path: str, other: str) -> bool:
 class Jobs:
     """All jobs of a session, by the process that started their ranks."""
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self, log: Log, rank: type[Rank] = Rank) -> None:
+        """rank: what is made of each that comes."""
+        self._log, self._rank = log, rank
         self._jobs: dict[int, Job] = {}
+
+    @property
+    def ranks(self) -> list[Rank]:
+        return [rank for job in self._jobs.values() for rank in job.ranks.values()]
 
     async def serve(self, link: Link, hello: Message) -> None:
         """A rank's adapter, until it goes."""
-        job = self._jobs.setdefault(int(hello.get("job") or 0), Job(self._log))
+        job = self._jobs.setdefault(int(hello.get("job") or 0), Job(self._log, self._rank))
         rank = job.join(link, hello)
 
         async def serve(command: str, arguments: Message) -> Message:
             path = str(arguments.get("path") or "")
+            if command == "joined":  # whether anybody is there: a process that is being killed still lets others connect
+                return {}
             if command == "saved":
                 await job.saved(path)
                 return {}

@@ -24,6 +24,7 @@ from .lastrun import cache
 _LONGEST = 100  # bytes of a Unix socket's path that every system takes
 _MOST_BYTES = 4096  # of a door's file
 _NO_SIGNAL_0 = os.name == "nt"  # os.kill(pid, 0) is Ctrl+C there, not a question
+_JOB = ".job"  # ends the name of the file that leads to who speaks for a job's ranks
 _MARK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 
 
@@ -103,16 +104,21 @@ class Door:
             self.socket.bind(("127.0.0.1", 0))
             address = {"port": self.socket.getsockname()[1]}
         self.socket.listen(8)
-        partial = self._file.with_suffix(".part")
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-            json.dump({**address, "token": self.token}, out)
-        os.replace(partial, self._file)
+        _write(self._file, {**address, "token": self.token})
 
     def close(self) -> None:
         """In a forked child only its copy of the socket."""
         self.socket.close()
         if os.getpid() == self.pid:
             _remove(self._file)
+
+
+def _write(file: Path, told: dict[str, Any]) -> None:
+    """At once, and for this user alone."""
+    partial = file.with_suffix(".part")
+    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+        json.dump(told, out)
+    os.replace(partial, file)
 
 
 def _private(folder: Path) -> None:
@@ -129,12 +135,12 @@ def _private(folder: Path) -> None:
 
 def _remove(file: Path) -> None:
     with contextlib.suppress(OSError):
-        file.unlink(missing_ok=True)
-        file.with_suffix(".sock").unlink(missing_ok=True)
+        for suffix in (".json", ".sock", _JOB):
+            file.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def sweep(folder: Path) -> None:
-    """Removes what processes that were killed have left, where it can be asked whether a process lives."""
+    """Removes what processes that are gone have left, where it can be asked whether a process lives."""
     if _NO_SIGNAL_0:
         return
     with contextlib.suppress(OSError):
@@ -200,18 +206,48 @@ def _find(pid: int) -> dict[str, Any]:
         raise Shut("does not exist")
     for file in (folder / f"{_stem(pid)}.json" for folder in seen):
         try:
-            # Not to wait for a writer, where it is a pipe.
-            with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
-                status = os.fstat(opened.fileno())
-                if hasattr(os, "getuid") and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
-                    raise Shut(f"has a door that others than you can write to: {file}")
-                told = _told(opened.read(_MOST_BYTES + 1)) if stat.S_ISREG(status.st_mode) else None
+            text = _read(file)
         except OSError:
             continue
+        told = None if text is None else _told(text)
         if told is not None:
             return told
         reason = f"has a door that cannot be read: {file}"
     raise NoDoor(reason)
+
+
+def _read(file: Path) -> bytes | None:
+    """What this user alone has written there, None if it is no file. Raises OSError, and Shut if others can write to it."""
+    # Not to wait for a writer, where it is a pipe.
+    with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
+        status = os.fstat(opened.fileno())
+        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
+            raise Shut(f"has a door that others than you can write to: {file}")
+        return opened.read(_MOST_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
+
+
+def leave_job(launcher: int, told: dict[str, str]) -> None:
+    """Leaves address and token of who speaks for the ranks that the process `launcher` started, where those find it (`job`). Raises
+    OSError."""
+    error = OSError("there is no folder for it")
+    for folder in folders():
+        try:
+            _private(folder)
+            _write(folder / f"{_stem(launcher)}{_JOB}", told)
+            return
+        except OSError as failed:
+            error = failed
+    raise error
+
+
+def job(launcher: int) -> dict[str, str] | None:
+    """What `leave_job` has left, None if it has left nothing that can be used."""
+    for folder in folders():
+        with contextlib.suppress(OSError, Shut, ValueError, RecursionError):
+            told = json.loads((_read(folder / f"{_stem(launcher)}{_JOB}") or b"")[:_MOST_BYTES])
+            if isinstance(told, dict) and all(isinstance(told.get(name), str) for name in ("address", "token")):
+                return told
+    return None
 
 
 def _told(text: bytes) -> dict[str, Any] | None:
@@ -232,4 +268,4 @@ def _told(text: bytes) -> dict[str, Any] | None:
     return told if fits else None
 
 
-__all__ = ["Door", "NoDoor", "Shut", "environment_of", "folders", "knock", "start_time", "stat_fields", "sweep"]
+__all__ = ["Door", "NoDoor", "Shut", "environment_of", "folders", "job", "knock", "leave_job", "start_time", "stat_fields", "sweep"]

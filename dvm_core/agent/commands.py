@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .session import Session
+    pass
 
 Arguments = dict[str, Any]
 Answer = dict[str, Any]
@@ -51,8 +51,8 @@ def need(arguments: Arguments, name: str, kind: type | tuple[type, ...], default
     return value
 
 
-def run(session: Session, message: dict[str, Any], send: Callable[[Answer], None]) -> None:
-    """Carries out one request; its answer goes to `send`, now or later, exactly once."""
+def run(session: Any, message: dict[str, Any], send: Callable[[Answer], None]) -> None:
+    """Carries out one request of a session, or of what stands for one; its answer goes to `send`, now or later, exactly once."""
     number = message.get("id")
 
     def reply(answer: Answer) -> None:

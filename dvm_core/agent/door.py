@@ -15,9 +15,9 @@ from dvm_wire.paths import is_path
 from dvm_wire.saves import read
 
 from .. import agent
-from ..hotreload import REFUSED, Reloader, Report, SourceBook
+from ..hotreload import REFUSED, Reloader, SourceBook
 from ..hotreload.report import FOREIGN
-from . import attach
+from . import attach, together
 from .connection import hidden, hidden_thread
 
 _MOST_BYTES = 64 << 10  # of a request
@@ -98,12 +98,10 @@ def _reload(message: Answer) -> Answer:
     path = message.get("path")
     if not (path is None or is_path(path)):
         raise Refused(f"reload needs a file's path, or none for all that was saved, not {path!r}")
-    session = agent.current()
-    reloader = session.reloader if session is not None else _own_reloader()
     files = _saved(agent.remember_sources()) if path is None else [path]
     end, reports = time.monotonic() + _RELOAD, list[Answer]()
     for at, file in enumerate(files):
-        report = _reloaded(reloader, file, end)
+        report = _reloaded(file, end)
         if report is None:
             rest = f"; not tried: {', '.join(files[at + 1:])}" if files[at + 1:] else ""
             return {"ok": False, "reports": reports, "error": f"the new code of {file} is not in force after {_RELOAD:.0f} s: the captured "
@@ -123,16 +121,19 @@ def _saved(book: SourceBook) -> list[str]:
     return found
 
 
-def _reloaded(reloader: Reloader, path: str, end: float) -> Answer | None:
-    told: list[Report] = []
+def _reloaded(path: str, end: float) -> Answer | None:
+    told: list[Answer] = []
     came = threading.Event()
 
-    def reply(report: Report) -> None:
+    def reply(report: Answer) -> None:
         told.append(report)
         came.set()
 
-    reloader.reload(path, None, reply)
-    return told[0].message() if came.wait(max(0.0, end - time.monotonic())) else None
+    if not together.ask_all(path, False, reply):
+        session = agent.current()
+        reloader: Reloader = session.reloader if session is not None else _own_reloader()
+        reloader.reload(path, None, lambda report: reply(report.message()))
+    return told[0] if came.wait(max(0.0, end - time.monotonic())) else None
 
 
 def _own_reloader() -> Reloader:

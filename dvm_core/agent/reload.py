@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dvm_wire.saves import read
 
 from .. import agent, hotreload
-from . import python_stop
+from . import python_stop, together
 from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .connection import hidden_thread
 
@@ -32,8 +32,10 @@ def make_reloader(session: Session, book: hotreload.SourceBook) -> hotreload.Rel
 @command("reload", later=True)
 def reload(session: Session, arguments: Arguments, reply: Reply) -> None:
     """path; text: the new text, default what is on disk; settled: nobody writes to the file any more. Answered when the new code is in
-    force, or refused, or waits for the call that the program is stopped in."""
+    force, or refused, or waits for the call that the program is stopped in. A rank asks the others, where it can."""
     path, text, settled = need(arguments, "path", str), need(arguments, "text", str, None), need(arguments, "settled", bool, False)
+    if text is None and together.ask_all(path, False, reply):
+        return
     session.reloader.reload(path, text, lambda report: reply(report.message()), settled)
 
 
@@ -45,13 +47,16 @@ def begun_as(session: Session, arguments: Arguments) -> Answer:
 
 
 @command("undoReload", later=True)
-def undo_reload(session: Session, arguments: Arguments, reply: Reply) -> None:
-    """path: the file whose last reload is taken back, default the last of all. Refused if a later reload of another file needs it."""
-    session.reloader.undo(lambda report: reply(report.message()), need(arguments, "path", str, None))
+def undo_reload(session: together.Reloading, arguments: Arguments, reply: Reply) -> None:
+    """path: the file whose last reload is taken back, default the last of all. Refused if a later reload of another file needs it.
+    alone: of a rank, whether the others do not take it back as well."""
+    path = need(arguments, "path", str, None)
+    if need(arguments, "alone", bool, False) or not together.ask_all(path, True, reply):
+        session.reloader.undo(lambda report: reply(report.message()), path)
 
 
 @command("prepare", later=True)
-def prepare(session: Session, arguments: Arguments, reply: Reply) -> None:
+def prepare(session: together.Reloading, arguments: Arguments, reply: Reply) -> None:
     """ticket: of all that comes after it; path, text: as for `reload`; or undo: true. Answered with `ready`: whether code is exchanged
     (`meaningful`), the `step` and the `rate` of steps a second, and the report of what it waits for; or with the report that ends it."""
     ticket, text = need(arguments, "ticket", str), need(arguments, "text", str, None)
@@ -59,7 +64,7 @@ def prepare(session: Session, arguments: Arguments, reply: Reply) -> None:
     connection, pacts = session.connection, session.pacts
 
     def ready(meaningful: bool, report: Answer) -> None:
-        reply({**report, "ready": {"meaningful": meaningful, "step": session.step(), "rate": session.rate}})
+        reply({**report, "ready": {"meaningful": meaningful, "step": session.pace.step, "rate": session.pace.rate}})
 
     def ended(report: hotreload.Report) -> None:
         if pacts.pop(ticket).was_ready:
@@ -76,21 +81,21 @@ def prepare(session: Session, arguments: Arguments, reply: Reply) -> None:
 
 
 @command("arm", later=True)
-def arm(session: Session, arguments: Arguments, reply: Reply) -> None:
+def arm(session: together.Reloading, arguments: Arguments, reply: Reply) -> None:
     """ticket; step: before which the swap is made. Answered with `armed`, false if the step was passed."""
     step = need(arguments, "step", int)
     _pact(session, arguments).arm(step, lambda armed: reply({"armed": armed}))
 
 
 @command("decide")
-def decide(session: Session, arguments: Arguments) -> None:
+def decide(session: together.Reloading, arguments: Arguments) -> None:
     """ticket; keep: whether all ranks take it; reason: why not. Nothing if what it is about has ended."""
     pact = session.pacts.get(need(arguments, "ticket", str))
     if pact is not None:
         pact.decide(need(arguments, "keep", bool), need(arguments, "reason", str, ""))
 
 
-def _pact(session: Session, arguments: Arguments) -> hotreload.Pact:
+def _pact(session: together.Reloading, arguments: Arguments) -> hotreload.Pact:
     found = session.pacts.get(need(arguments, "ticket", str))
     if found is None:
         raise CommandError(f"no edit has the ticket {arguments['ticket']}, or it has ended")

@@ -29,6 +29,7 @@ from . import (  # noqa: F401 - each declares commands
     switching,
     tensors,
     tiles,
+    together,
     tracing,
     watches,
     writing,
@@ -67,8 +68,7 @@ class Session:
         self.last_run = lastrun.Recorder(self.texts.raw_line)
         self.rank = rank_of()  # None: of no job
         self.pacts: dict[str, Pact] = {}  # edits that other ranks shall take as well, by ticket
-        self.rate = 0.0  # steps a second, lately
-        self._rated = 0.0, 0  # when that was found out last, and the step then
+        self.pace = together.Pace()
         self._hooks = 0
         self.sampling = sampling.Sampling(self.new_hook())
         self._events: collections.deque[dict[str, Any]] = collections.deque()
@@ -217,8 +217,7 @@ class Session:
             self._prepare_python()
         self.look_at_tracing()
         self.last_run.look()
-        since, step = self._rated
-        self.rate, self._rated = (self.step() - step) / (now - since), (now, self.step())
+        self.pace.look()
         launches = _core.stats()["launches"]
         if launches != self._last_launches:
             self._last_launches = launches

@@ -7,12 +7,14 @@ import sys
 
 import pytest
 from dvm_adapter import edit, link
+from dvm_adapter import job as jobs
 from dvm_adapter.agent_server import AgentServer
 from dvm_adapter.errors import RequestError
 from dvm_adapter.log import Log
 from harness import ROOT  # noqa: F401 - puts the adapter on the path
 
 PATH = __file__  # any file that can be read
+TAKEN_BACK = ("undoReload", {"path": PATH, "alone": True})
 REPORT = {"outcome": "applied", "path": PATH, "step": 0, "reasons": [], "changes": [], "pending": True}
 
 
@@ -235,7 +237,7 @@ def test_a_word_that_cannot_be_kept_is_taken_back_by_the_others(other):
         await until(lambda: first.told)
 
     played(play, first, second)
-    assert told(first) == [[("refused", False, ["rank 1: out of memory"])]] and first.asked[-1] == ("undoReload", {"path": PATH})
+    assert told(first) == [[("refused", False, ["rank 1: out of memory"])]] and first.asked[-1] == TAKEN_BACK
 
 
 def test_who_cannot_take_back_what_another_could_not_keep_is_named(other):
@@ -264,7 +266,7 @@ def test_what_comes_of_a_long_step_is_told_when_it_ends_and_mended(other, monkey
         assert told(first, second) == [[("applied", False, [])], [("applied", True, []), ("applied", False, ["late"])]]
     else:
         assert first.told[1]["reasons"] == second.told[1]["reasons"] == ["rank 1: late"]
-        assert first.asked[-1] == ("undoReload", {"path": PATH})
+        assert first.asked[-1] == TAKEN_BACK
 
 
 def test_a_rank_that_is_in_its_step_when_another_cannot_keep_its_word_takes_the_edit_back_behind_it(other, monkeypatch):
@@ -282,7 +284,7 @@ def test_a_rank_that_is_in_its_step_when_another_cannot_keep_its_word_takes_the_
 
     played(play, first, second)
     assert first.told[0]["reasons"] == ["rank 0: out of memory; rank 1: is still in that step: takes the edit back behind it"]
-    assert first.told[1]["reasons"] == ["rank 0: out of memory"] and second.asked[-1] == ("undoReload", {"path": PATH})
+    assert first.told[1]["reasons"] == ["rank 0: out of memory"] and second.asked[-1] == TAKEN_BACK
 
 
 def test_two_files_saved_together_are_both_taken(other, tmp_path):
@@ -364,7 +366,8 @@ def test_a_session_that_comes_anew_takes_the_place_of_the_one_before(other):
     played(play, first, second)
 
 
-def test_not_without_all_ranks(other):
+def test_not_without_all_ranks(other, monkeypatch):
+    monkeypatch.setattr(jobs, "COMING", 0.05)
     first, second = pair(other)
 
     async def play(job):
@@ -378,6 +381,22 @@ def test_not_without_all_ranks(other):
     everybody = "all ranks take an edit, or none does"
     assert told(first) == [[("refused", False, [f"ranks 2, 3 have no session here: {everybody}"]),
                             ("refused", False, [f"rank 1 (process {other.pid}) runs without a session: {everybody}"])]]
+
+
+def test_ranks_that_come_one_after_the_other_are_waited_for(other):
+    first, second = pair(other)
+
+    async def play(job):
+        taken = asyncio.ensure_future(job.take(PATH))
+        await asyncio.sleep(0)
+        assert not first.asked
+        await second.join(first.server)
+        await taken
+        await until(lambda: first.told and second.told)
+
+    played(play, first)
+    assert told(first, second) == [[("applied", False, [])]] * 2
+    second.link.close()
 
 
 def test_a_save_that_all_see_is_taken_once(other, tmp_path):

@@ -36,13 +36,13 @@ WAIT = 60
 class Run:
     """The running script: lines of its two streams, each waited for."""
 
-    def __init__(self, folder, *, cwd=None, script="train.py"):
+    def __init__(self, folder, *, cwd=None, script="train.py", watch=True, **environment):
         self.folder = folder
         (folder / "train.py").write_text(TRAIN)
         (folder / "rates.py").write_text(RATES)
-        self.process = subprocess.Popen([sys.executable, "-m", "dvm_core", "run", "--watch", script], cwd=cwd or folder, text=True,
+        self.process = subprocess.Popen([sys.executable, "-m", "dvm_core", "run", *["--watch"] * watch, script], cwd=cwd or folder,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
-                                        env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+                                        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment})
         self.out, self.err = queue.Queue(), queue.Queue()
         for stream, lines in ((self.process.stdout, self.out), (self.process.stderr, self.err)):
             threading.Thread(target=self.read, args=(stream, lines), daemon=True).start()
