@@ -61,7 +61,8 @@ class Breakpoint:
             if self.forward and self.python.get(name):  # debugpy says line 0 where it finds the file empty, in the middle of a save
                 shown[name] = self.python[name]
         verified = bool((self.forward and self.python.get("verified")) or self.tensor.get("verified") or self.hit)
-        messages = [self.tensor.get("message") if self.tensor.get("verified") or not self.forward else None]
+        told = self.tensor.get("verified") or self.tensor.get("hint") or not self.forward
+        messages = [self.tensor.get("message") if told else None]
         if not verified:
             messages.append(self.python.get("message") if self.forward else None)
         if self.asked.get("column"):

@@ -8,7 +8,7 @@ from .. import _core
 from .commands import Answer, Arguments, command, need
 from .conditions import BadCondition, Gate
 from .hooks import clear_hook, program_name
-from .line_map import runs_of_line
+from .line_map import line_map, runs_of_line
 from .places import place, real
 from .replacing import replaced
 from .tiles import listing
@@ -33,6 +33,7 @@ class Point:
     tile: tuple[int, int] | None = None  # area, and line of its listing
     hooked: set[tuple[int, int]] = field(default_factory=set)  # (program, instruction) with a STOP of ours
     bound: Answer | None = None  # "tensorLine" of the first program that has the line
+    head: str = ""  # what is told of the head of a captured function
     hint: str = ""  # why a backward line will not stop, as far as the programs so far show
 
     @property
@@ -101,6 +102,7 @@ class Breakpoints:
         for point in points:
             for program in programs:
                 self._place(point, program)
+            self._look_for_head(point, programs)
             point.hint = self._hint(point)
         by_id = {point.id: point for point in points}
         return [result if "verified" in result else _verified(by_id[result["id"]]) for result in results]
@@ -125,6 +127,7 @@ class Breakpoints:
         for point in self._lines:
             was = point.bound, point.hint
             self._place(point, program)
+            self._look_for_head(point, [program])
             point.hint = self._hint(point)
             if point.bound is not was[0] or point.hint != was[1]:
                 self._session.later("bound", **_verified(point))
@@ -139,13 +142,24 @@ class Breakpoints:
                 self._gradients.setdefault(where.real, set()).add(where.line)
 
     def _hint(self, point: Point) -> str:
-        """What a backward line without a gradient is told, once a backward program of its file was made; "" for any other."""
+        """What is told, once a program of its file was made, of a backward line without a gradient, and of the head of a function that was
+        captured; "" for any other."""
+        if point.head:
+            return point.head
         if point.mode != "backward" or not point.path or (point.bound is not None and point.bound["backward"]):
             return ""
         lines = self._gradients.get(real(point.path), ())
         nearest = sorted(sorted(lines, key=lambda line: (abs(line - point.line), line))[:_NEAREST])
         known = "; nearest lines that have: " + ", ".join(map(str, nearest))
         return "nothing on this line has a gradient" + known if nearest else ""
+
+    def _look_for_head(self, point: Point, programs: list[Any]) -> None:
+        if point.head or not point.path or point.bound is not None:
+            return
+        path = real(point.path)
+        body = self._session.texts.headed(path, point.line)
+        if body is not None and any(line_map(program).instructions(path, *body[1:]) for program in programs):
+            point.head = f"stops once, when Python defines {body[0]}; to stop in its calls set it at line {body[1]}, where the body begins"
 
     def _place(self, point: Point, program: Any) -> None:
         """Sets the hooks of one breakpoint in one program."""
@@ -183,7 +197,7 @@ def _tensor_line(program: Any, instruction: Any, backward: bool) -> Answer:
 
 def _verified(point: Point) -> Answer:
     if point.hint:
-        return {"id": point.id, "verified": False, "message": point.hint}
+        return {"id": point.id, "verified": False, "message": point.hint, "hint": True}
     if point.bound is None and point.tile is not None:
         where = f"program {point.program} has no tile instruction {point.tile[1]} in area {point.tile[0]}"
         return {"id": point.id, "verified": False, "message": where}

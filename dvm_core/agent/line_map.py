@@ -28,6 +28,10 @@ class LineMap:
         lines = self._lines.get(path)
         return sorted(index for line in range(first, last + 1) for index in lines.get(line, ())) if lines else []
 
+    def lines(self, path: str) -> list[int]:
+        """Those of a file (path: a real one) that have instructions."""
+        return list(self._lines.get(path, ()))
+
     def runs(self, path: str, first: int, last: int) -> list[int]:
         """The first instruction of each unbroken run of instructions that come from these lines, in one direction."""
         inside = self.instructions(path, first, last)

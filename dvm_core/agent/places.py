@@ -66,6 +66,7 @@ class Texts:
 
     def __init__(self, book: SourceBook) -> None:
         self._book = book
+        self._heads: dict[str, tuple[str, list[tuple[int, tuple[str, int, int]]]]] = {}  # path -> (text they were made from, heads)
         self._spans: dict[str, tuple[str, list[tuple[int, int]]]] = {}  # path -> (text they were made from, spans)
 
     def line(self, path: str, number: int) -> str:
@@ -92,6 +93,33 @@ class Texts:
             known = self._spans[path] = text, _statement_spans(text)
         inside = [span for span in known[1] if span[0] <= line <= span[1]]
         return min(inside, key=lambda span: span[1] - span[0], default=(line, line))
+
+
+    def headed(self, path: str, line: int) -> tuple[str, int, int] | None:
+        """The function whose head, decorators included, that line is in: its name, and the first and last line of its body, which begins
+        on a later line. None for any other line."""
+        text = self.text(path)
+        known = self._heads.get(path)
+        if known is None or known[0] is not text:
+            known = self._heads[path] = text, _heads(text)
+        return next((body for first, body in known[1] if first <= line < body[1]), None)
+
+
+def _heads(text: str) -> list[tuple[int, tuple[str, int, int]]]:
+    found = []
+    for node in functions_of(text):
+        first = min(part.lineno for part in (node, *node.decorator_list))
+        found.append((first, (node.name, node.body[0].lineno, node.end_lineno or node.lineno)))
+    return sorted(found, key=lambda head: -head[0])  # of nested ones the inner one first
+
+
+@functools.lru_cache(maxsize=64)
+def functions_of(text: str) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
+    """All functions of a source text, () where it is none."""
+    try:
+        return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested more deeply than the parser goes
+        return ()
 
 
 def _statement_spans(text: str) -> list[tuple[int, int]]:

@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 import ast
-import functools
 import os
 from collections.abc import Iterable
 from typing import Any
 
 from . import naming
-from .places import Place, Texts, place, real
+from .places import Place, Texts, functions_of, place, real
 
 _LONGEST = 40  # characters of a call that is shown
 _NAMED = 4  # names that are shown
@@ -58,16 +57,8 @@ def _beside(there: Place, where: Place) -> bool:
 
 
 def _function(text: str, line: int) -> _Function | None:
-    around = [node for node in _functions(text) if node.lineno <= line <= (node.end_lineno or node.lineno)]
+    around = [node for node in functions_of(text) if node.lineno <= line <= (node.end_lineno or node.lineno)]
     return max(around, key=lambda node: node.lineno, default=None)
-
-
-@functools.lru_cache(maxsize=64)
-def _functions(text: str) -> tuple[_Function, ...]:
-    try:
-        return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, _Function))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested more deeply than the parser goes
-        return ()
 
 
 def _written(call: ast.expr) -> str:

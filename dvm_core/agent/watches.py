@@ -4,6 +4,7 @@ from __future__ import annotations
 import collections
 import difflib
 import hashlib
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,17 @@ from .. import _core
 from . import naming, unmatched, values
 from .commands import Answer, Arguments, CommandError, command, need
 from .hooks import clear_hook
-from .line_map import runs_of_line
+from .line_map import line_map, runs_of_line
 from .live import MOST_BYTES, Expression
 from .places import Place, place, real
 
 if TYPE_CHECKING:
     from .session import Session
 
+_PLACES = 3  # a message names at most
 _NAMED = 8  # names a message lists at most
+_PATIENCE = 2  # steps in which a name may not be made before that is said
+_OTHERS = "; made so far: "
 _MOST_NEW = 256  # programs between two looks
 
 
@@ -43,6 +47,13 @@ class Watch:
     since: int = -1  # across: the step in which it was first taken, or again after a loss, perhaps not from its beginning
     times: dict[bool, tuple[int, int]] = field(default_factory=dict)  # across: by backward the last step, and how often in it
     told: bool = False  # why nothing can
+    asked: int = 0  # the step in which it was set
+    late: bool = False  # it has been looked for elsewhere some steps later
+
+    @property
+    def where(self) -> str:
+        """The place it is narrowed to, as it is told: "" for none."""
+        return f"{os.path.basename(self.path)}:{self.line}" if self.path and self.line else ""
 
     @property
     def hook(self) -> int:
@@ -96,7 +107,20 @@ class Watches:
         for watch in self._puzzled() if new else ():
             if why := self._why(watch, new):
                 watch.told = True
-                self._session.later("notice", text=f"watch {watch.name}{why}", path="", line=0, category="watch")
+                self._notice(watch, why)
+        for watch in self._puzzled():
+            if not watch.late and self._session.step() > watch.asked + _PATIENCE:
+                watch.late = True
+                self._missing(watch)
+
+    def _missing(self, watch: Watch) -> None:
+        why, at = self.instead(watch), f" at {watch.where}" if watch.where else ""
+        # Names of other kinds are no answer; but ranks compare nothing without one, and the first of them says so.
+        if not self._session.rank if watch.across else why and not why.startswith(_OTHERS):
+            self._notice(watch, f": nothing has made it{at} in {_PATIENCE} steps{why}")
+
+    def _notice(self, watch: Watch, text: str) -> None:
+        self._session.later("notice", text=f"watch {watch.name}{text}", path="", line=0, category="watch")
 
     def _puzzled(self) -> list[Watch]:
         return [watch for watch in list(self._watches.values()) if watch.expression and not watch.matched and not watch.told]
@@ -143,16 +167,39 @@ class Watches:
         return sorted(found.values())
 
     def instead(self, watch: Watch) -> str:
-        """What a name that nothing has made yet may have meant: the nearest names among those made so far, or some of them."""
-        made = {name for program in _core.programs() for index, name in naming.of_program(program).items()
-                if not watch.path or real(watch.path) == place(program.instructions[index].place).real}
-        if not watch.expression or not made:
+        """Where else a name is made that nothing has made yet where it was looked for, what makes it, or else what it may have meant: the
+        nearest names among those made so far, or some of them. Of a line, those near it that have run."""
+        if not watch.expression:
+            return self._lines(watch)
+        made: dict[str, dict[str, None]] = {}  # name: the places that make it, in order
+        elsewhere: dict[str, None] = {}  # places in other files
+        for program in _core.programs():
+            for index, name in naming.of_program(program).items():
+                where = place(program.instructions[index].place)
+                here = not watch.path or real(watch.path) == where.real
+                if here or name == watch.expression:
+                    (made.setdefault(name, {}) if here else elsewhere)[f"{os.path.basename(where.path)}:{where.line}"] = None
+        if elsewhere and watch.late:  # until then its own file may be to come
+            made.setdefault(watch.expression, elsewhere)
+        if not made:
             return ""
+        if watch.expression in made:
+            watch.told = True
+            return f"; {watch.expression} is made at {' and '.join(list(made[watch.expression])[:_PLACES])}"
         if why := self._why(watch, _core.programs()):
             watch.told = True
             return why
         near = difflib.get_close_matches(watch.expression, made, 3)
-        return "; did you mean " + " or ".join(near) + "?" if near else "; made so far: " + ", ".join(sorted(made)[:_NAMED])
+        if near:
+            watch.told = True
+            return "; did you mean " + " or ".join(f"{name}, made at {next(iter(made[name]))}" for name in near) + "?"
+        return _OTHERS + ", ".join(sorted(made)[:_NAMED])
+
+    @staticmethod
+    def _lines(watch: Watch) -> str:
+        known = {line for program in _core.programs() for line in line_map(program).lines(real(watch.path))} if watch.path else set()
+        near = sorted(sorted(known, key=lambda line: (abs(line - watch.line), line))[:_PLACES])
+        return "; lines of it that have run: " + ", ".join(map(str, near)) if near else ""
 
     def snapshot(self, event: dict[str, Any]) -> Answer | None:
         """The wire's `snapshot` for an event of the core, None if its watch has gone, or if it is kept and another tells of it."""
@@ -227,6 +274,12 @@ def _last_of_run(program: Any, start: int, texts: Any) -> int:
     return last
 
 
+def _waits(watch: Watch) -> str:
+    if not watch.expression:
+        return f"waits for a captured function to run {watch.where or watch.name}"
+    return f"waits for a captured function to make {watch.expression}{f' at {watch.where}' if watch.where else ''}"
+
+
 @command("watch")
 def watch(session: Session, arguments: Arguments) -> Answer:
     """A variable, or an expression of one, by `expression` (path and line narrow it), a `path` and `line`, or a `program` and
@@ -259,8 +312,9 @@ def watch(session: Session, arguments: Arguments) -> Answer:
     made.across = bool(keep) and need(arguments, "across", bool, False)
     if keep:
         session.kept.keep(made.id, keep)
+    made.asked = session.step()
     session.watches.add(made)
-    message = "" if made.matched else f"waits for a captured function to make {made.expression or made.name}{session.watches.instead(made)}"
+    message = "" if made.matched else _waits(made) + session.watches.instead(made)
     return {"watchId": made.id, "matched": made.matched, "message": message}
 
 

@@ -69,3 +69,7 @@ def test_debugpys_line_0_of_a_file_it_found_empty_is_not_shown():
     point = Breakpoint(1, "a.py", {"line": 7})
     point.python = {"verified": True, "line": 0}
     assert point.shown()["line"] == 7
+    point.tensor = {"verified": False, "message": "stops once", "hint": True}  # what a forward line is told beside debugpy's word
+    assert point.shown()["verified"] and point.shown()["message"] == "stops once"
+    point.tensor = {"verified": False, "message": "not here"}
+    assert "message" not in point.shown()

@@ -53,6 +53,16 @@ def test_forward_mode_leaves_stream_lines_to_python(adapter):
     adapter.none("vmstop")
 
 
+def test_the_head_of_a_captured_function_is_told_where_its_calls_stop(adapter):
+    """A breakpoint on a `def` stops once, in Python, when that is defined: the hint comes with the first program, or at once after it."""
+    hint = "stops once, when Python defines forward; to stop in its calls set it at line 2, where the body begins"
+    assert breakpoint_on(adapter, 1, "forward") == {"id": 7, "verified": False, "message": ""}
+    model(X)
+    for told in (adapter.event("bound"), breakpoint_on(adapter, 1, "both")):
+        assert (told["id"], told["verified"], told["message"], told["hint"]) == (7, False, hint, True)
+    assert "hint" not in breakpoint_on(adapter, LINE_H, "forward")
+
+
 def test_forward_lines_of_graph_mode_stop_here(adapter):
     breakpoint_on(adapter, LINE_S, "forward")
     program = Running(model, X, "graph")

@@ -3,6 +3,7 @@
 import ast
 import base64
 import importlib
+import os
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ from agent_harness import Refused, adapter, line_of  # noqa: F401 - the fixture 
 from agent_watch_kit import W, X, model, run, values_of  # noqa: F401 - the fixture among them
 
 from dvm_core import _core
-from dvm_core.agent import unmatched, watches
+from dvm_core.agent import places, unmatched, watches
 from dvm_core.agent.connection import TICK
 
 
@@ -38,10 +39,28 @@ def test_a_watched_variable_sends_its_statistics(adapter, model):
 
 def test_a_watch_that_finds_nothing_says_what_there_is(adapter, model):
     run(model)
+    file = os.path.basename(model.__file__)
     near = adapter.request("watch", expression="hh", path=model.__file__, what="stats")
-    assert near["message"] == "waits for a captured function to make hh; did you mean h?"
+    assert near["message"] == f"waits for a captured function to make hh; did you mean h, made at {file}:6?"
     far = adapter.request("watch", expression="attention", path=model.__file__, what="stats")
     assert far["message"] == "waits for a captured function to make attention; made so far: h, s, y"
+    elsewhere = adapter.request("watch", expression="h", path=model.__file__, line=7, what="stats")
+    assert elsewhere["message"] == f"waits for a captured function to make h at {file}:7; h is made at {file}:6"
+    line = adapter.request("watch", path=model.__file__, line=2, what="stats")
+    assert line["message"] == f"waits for a captured function to run {file}:2; lines of it that have run: 6, 7, 8"
+
+
+def test_a_watch_that_was_there_first_says_once_where_the_name_is_made(adapter, model):
+    file = os.path.basename(model.__file__)
+    for name, more in (("hh", {}), ("s", {"line": 6}), ("attention", {}), ("w_all", {"what": "values", "keep": 1, "across": True})):
+        adapter.request("watch", **{"expression": name, "path": model.__file__, "what": "stats", **more})
+    run(model, 4)
+    told = [adapter.event("notice")["text"] for _ in range(3)]
+    assert sorted(told) == [f"watch hh: nothing has made it in 2 steps; did you mean h, made at {file}:6?",
+                            f"watch s: nothing has made it at {file}:6 in 2 steps; s is made at {file}:7",
+                            "watch w_all: nothing has made it in 2 steps; made so far: h, s, y"]
+    run(model, 4)
+    adapter.none("notice", 2 * TICK)
 
 
 def test_a_watch_of_an_argument_or_of_what_a_call_returned_says_what_to_watch(adapter, tmp_path, monkeypatch):
@@ -73,7 +92,7 @@ def forward(x, w):
 
 def test_a_text_nested_too_deeply_to_be_read_has_no_functions():
     deep = "def f(x):\n    return " + "(" * 20_000 + "x" + ")" * 20_000
-    assert unmatched._functions(deep) == ()
+    assert places.functions_of(deep) == ()
     call = ast.parse("g(x)", mode="eval").body
     for _ in range(5_000):
         call = ast.Call(call, [], [])
