@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions
-from torch._dynamo.utils import flatten_graph_inputs
+from torch._dynamo.utils import counters, flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
-from torch._functorch.partitioners import default_partition
 
 from .. import _core
 from . import capture as captures
-from . import observed, reloadable, torch_attention, torch_index, torch_math, torch_nn, torch_reload, torch_windows
+from . import observed, reloadable, torch_attention, torch_autograd, torch_index, torch_math, torch_nn, torch_reload, torch_windows
 from .torch_layouts import look_at_the_whole, orders_of
 from .torch_ops import VIEWS, Value
 from .torch_places import place_of
@@ -49,8 +48,9 @@ def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
     def compiler(backward: bool = False, inference: bool = False) -> Any:
         return lambda graph, _: Executable(graph, places, backward, inference)
 
+    counters["aot_autograd"]["total"] += 1  # tells DistributedDataParallel that a part went through AOTAutograd
     return aot_module_simplified(module, inputs, fw_compiler=compiler(), bw_compiler=compiler(backward=True),
-                                 inference_compiler=compiler(inference=True), decompositions=table, partition_fn=default_partition,
+                                 inference_compiler=compiler(inference=True), decompositions=table, partition_fn=torch_autograd.partition,
                                  keep_inference_input_mutations=True)
 
 
@@ -155,3 +155,6 @@ class Executable:
             run.builder.looks(len(self.steps), values)
         made = run.tensors({node: value for node in self.results if isinstance(value := values.get(node), Value)}, values)
         return [made[node] if node in made else values.get(node, node) for node in self.results]
+
+
+torch_autograd.taken_over(Executable)

@@ -19,6 +19,10 @@ from .. import _core
 from .torch_layouts import Order, back
 from .torch_ops import Parts, Value
 
+# What these ops are as methods, a third of the way through PyTorch's dispatch.
+_METHODS = {getattr(getattr(torch.ops.aten, op), overload): getattr(torch.Tensor, op) for op, overload in (
+    ("view", "default"), ("permute", "default"), ("t", "default"), ("transpose", "int"), ("unsqueeze", "default"), ("expand", "default"),
+    ("squeeze", "dim"), ("squeeze", "dims"), ("squeeze", "default"), ("select", "int"))}
 _UNSURE = frozenset((torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output))
 
 
@@ -40,7 +44,7 @@ class Call:
     """A step: PyTorch runs an op."""
 
     def __init__(self, target: Any, args: tuple, kwargs: dict, into: Slot, counted: tuple[Counter[str], str] | None = None) -> None:
-        self.target, self.into, self.counted = target, into, counted  # counted: the fallback's name, if it is one
+        self.target, self.into, self.counted = _METHODS.get(target, target), into, counted  # counted: the fallback's name, if it is one
         self.args, self.kwargs = args, kwargs
         self.plain = [None if isinstance(a, (Slot, tuple, list)) else a for a in args]
         self.top = [(at, int(a)) for at, a in enumerate(args) if isinstance(a, Slot)]
