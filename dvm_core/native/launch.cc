@@ -195,6 +195,7 @@ void Launch::run_segment(int begin, int end, bool unfused) {
   request.begin = begin;
   request.end = end;
   request.unfused = unfused;
+  request.measured = std::any_of(hooks_.begin(), hooks_.end(), [](const Hook& h) { return h.kind != kHookStop; });
   request.profile = &profile_;
   request.keep.assign(keep_.size(), 0);
   std::copy(keep_.begin() + code_->value_of(begin), keep_.begin() + code_->value_of(end), request.keep.begin() + code_->value_of(begin));

@@ -162,6 +162,7 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
         found->second->uses.fetch_add(1, std::memory_order_relaxed);
       }
       found->second->last_used.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      if (!request.measured) found->second->measured.store(false, std::memory_order_relaxed);
       return found->second;
     }
   }
@@ -188,11 +189,13 @@ SegmentPtr Program::segment(const ProgramCode& code, const std::vector<int64_t>&
     spend(*times, Phase::encode, seen.encode_ns);
   }
   made->last_used.store(uses.fetch_add(1) + 1);
+  made->measured.store(request.measured);
   {
     std::lock_guard lock(mutex_);
     const auto [at, added] = segments_.emplace(std::move(words), made);
     if (!added) return at->second;
     bytes_held.fetch_add(made->bytes);
+    measured_ += request.measured;
     if (joined >= 0) {
       near[static_cast<size_t>(joined)]->last_used.store(made->last_used.load());  // whose code is taken is not forgotten first
     } else {
@@ -247,10 +250,21 @@ void Program::list_uses(std::vector<uint64_t>& ticks) {
 
 void Program::forget_segments(uint64_t tick) {
   std::lock_guard lock(mutex_);
+  forget_if([&](const CompiledSegment& segment) { return segment.last_used.load() < tick; });
+}
+
+// For each set of values that is watched in one launch there is a segment, and none of them comes again once the sets are others.
+void Program::forget_measured() {
+  if (!std::exchange(measured_, 0)) return;
+  forget_if([](const CompiledSegment& segment) { return segment.measured.load(); });
+}
+
+template <class Old>
+void Program::forget_if(const Old& old) {
   const auto n = static_cast<int64_t>(std::erase_if(segments_, [&](const auto& entry) {
-    const bool old = entry.second->last_used.load() < tick;
-    if (old) bytes_held.fetch_sub(entry.second->bytes);
-    return old;
+    const bool goes = old(*entry.second);
+    if (goes) bytes_held.fetch_sub(entry.second->bytes);
+    return goes;
   }));
   segments_held.fetch_sub(n);
   evictions.fetch_add(n, std::memory_order_relaxed);
@@ -345,18 +359,21 @@ void Program::set_hook(const Hook& hook) {
   std::erase_if(hooks_, same);
   const auto before = [](const Hook& a, const Hook& b) { return a.instruction < b.instruction; };
   hooks_.insert(std::upper_bound(hooks_.begin(), hooks_.end(), hook, before), hook);
+  if (hook.kind != kHookStop) forget_measured();
   hooked_.store(true, std::memory_order_release);
 }
 
 void Program::clear_hook(int instruction, int kind, int64_t hook) {
   std::lock_guard lock(mutex_);
-  std::erase_if(hooks_, [&](const Hook& h) { return h.instruction == instruction && h.kind == kind && h.id == hook; });
+  const auto n = std::erase_if(hooks_, [&](const Hook& h) { return h.instruction == instruction && h.kind == kind && h.id == hook; });
+  if (n && kind != kHookStop) forget_measured();
   hooked_.store(!hooks_.empty(), std::memory_order_release);
 }
 
 void Program::clear_hooks() {
   std::lock_guard lock(mutex_);
   hooks_.clear();
+  forget_measured();
   hooked_.store(false, std::memory_order_release);
 }
 

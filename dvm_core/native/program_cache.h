@@ -37,6 +37,7 @@ struct SegmentRequest {
   std::vector<uint8_t> keep;
   std::vector<HookSite> hooks;
   bool unfused = false;
+  bool measured = false;  // for a launch that has something to watch: of use until the program's hooks change
   const Profile* profile = &current_profile();
 };
 
@@ -46,6 +47,7 @@ struct CompiledSegment {
   std::mutex running;
   std::atomic<uint64_t> last_used{0};  // on the selector's clock
   std::atomic<int64_t> uses{0};        // by launches
+  std::atomic<bool> measured{false};   // as asked, and by no other launch since
   int64_t copies_avoided = 0;  // per run: results written in place, views that are strides only
   int64_t bytes = 0;
 };
@@ -138,6 +140,10 @@ class Program {
   };
   Unhooked unhooked_request();
   std::vector<SegmentPtr> near_shapes(const std::vector<int64_t>& request);
+  // Under the lock.
+  template <class Old>
+  void forget_if(const Old& old);
+  void forget_measured();
   static void count_patches(int64_t n);
   void note_shapes(const std::vector<int64_t>& geometry);
   std::mutex mutex_;
@@ -150,6 +156,7 @@ class Program {
   Last last_;
   std::atomic<uint64_t> replayed_{0};  // number of the replay that ran last; 0: a launch did
   std::vector<Hook> hooks_;
+  int64_t measured_ = 0;  // segments, at most
   std::atomic<bool> hooked_{false}, forgotten_{false};
 };
 using ProgramPtr = std::shared_ptr<Program>;

@@ -123,6 +123,29 @@ def test_the_hooks_of_watches_that_are_taken_back_go_soon(adapter, model, monkey
     adapter.none("snapshot", 0.2)
 
 
+def test_many_watches_at_different_rates_each_come_at_their_own_and_leave_nothing(adapter, model):
+    run(model)
+    every = {adapter.request("watch", expression=name, what=what, everyN=n, path=model.__file__)["watchId"]: n
+             for name in ("h", "s", "y") for what in ("stats", "values") for n in range(1, 8)}
+    adapter.request("configure", snapshotTimeoutMs=20_000)
+    reference = run(model, 21)
+    steps = {watch: [] for watch in every}
+    for _ in range(sum(-(-21 // n) for n in every.values())):
+        told = adapter.event("snapshot")
+        steps[told["watchId"]].append(told["launch"])
+    for watch, n in every.items():
+        assert [launch - min(steps[watch]) for launch in sorted(steps[watch])] == list(range(0, 21, n))
+    program = next(p for p in _core.programs() if p.id == told["program"])
+    for watch in every:
+        adapter.send("unwatch", watchId=watch)
+    end = time.monotonic() + 20
+    while program.segments > 1:
+        assert time.monotonic() < end
+        time.sleep(TICK)
+    np.testing.assert_array_equal(run(model), reference)
+    adapter.none("snapshot", 0.2)
+
+
 def test_a_watch_of_values_sends_bytes_every_nth_step(adapter, model):
     run(model)
     answer = adapter.request("watch", expression="s", path=model.__file__, what="values", everyN=3, name="s")
