@@ -109,3 +109,15 @@ def native(place: int = 0) -> Iterator[None]:
         yield
     except _core.Error as error:
         raise convert(error, place=place) from None
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """The exception, and those that it came of."""
+    found: list[BaseException] = []
+    left: list[BaseException | None] = [error]
+    while left:
+        link = left.pop()
+        if link is not None and all(link is not other for other in found):
+            found.append(link)
+            left += [link.__cause__, link.__context__]
+    return found

@@ -9,7 +9,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from .errors import ArgumentError, Error
+from .errors import ArgumentError, Error, chain
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -57,11 +57,11 @@ def tell(error: BaseException) -> bool:
     Frames of the VM are left out of errors that it raises on purpose and of exceptions that the script raises; where the VM itself fails,
     they are what is wanted.
     """
-    chain = list(_chain(error))
-    mine = [_own(link) for link in chain]
+    links = chain(error)
+    mine = [_own(link) for link in links]
     if mine[0] is None and not _ran(error.__traceback__):
         return False
-    for link, frames in zip(chain, mine, strict=True):
+    for link, frames in zip(links, mine, strict=True):
         link.__traceback__ = frames
     sys.excepthook(type(error), error, error.__traceback__)
     return True
@@ -75,18 +75,6 @@ def exit_code(code: object) -> int:
         return code
     print(code, file=sys.stderr)
     return 1
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    # The exception, and those that it came of.
-    found: list[BaseException] = []
-    left: list[BaseException | None] = [error]
-    while left:
-        link = left.pop()
-        if link is not None and all(link is not other for other in found):
-            found.append(link)
-            left += [link.__cause__, link.__context__]
-    return found
 
 
 def _own(error: BaseException) -> types.TracebackType | None:

@@ -238,7 +238,7 @@ class Edit:
             answer = await rank.link.ask("undoReload", path=self.path, alone=True, timeout=SETTLE)
         except RequestError as error:
             answer = {"reasons": [str(error)]}
-        if answer.get("outcome") != "applied":
+        if answer.get("outcome") == "refused":  # unchanged: it had failed there as well
             why = "; ".join(answer.get("reasons") or [])
             self.against[rank] = f"still has the new code, which it could not take back ({why}): undo the edit in the file and save"
 

@@ -18,6 +18,7 @@ from .link import Link
 from .log import Log
 from .tasks import background
 
+_REMEMBERED = 16  # edits that are in force
 COMING = 10.0  # seconds from the first rank to the last
 ATTEMPTS = 6  # each with a step four times as far away
 
@@ -36,7 +37,7 @@ class Job:
         self._holder: Rank | None = None  # at whose stop the others are held
         self._log = log
         self._edit: Edit | None = None
-        self._unsettled: dict[str, Edit] = {}  # by ticket: kept, but not every rank has said what came of it
+        self._unsettled: dict[str, Edit] = {}  # by ticket: kept, and not every rank has said what came of it, or it may fail yet
         self._tasks: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self._saves: dict[str, saves.Stamp | None] = {}  # each save is seen by all ranks, and taken once
@@ -180,8 +181,11 @@ class Job:
             self._forget_if_settled(edit)
 
     def _forget_if_settled(self, edit: Edit) -> None:
-        if not edit.unsettled:
+        """One that is in force everywhere may still fail in a captured function that was not called yet."""
+        if not edit.unsettled and edit.against:
             self._unsettled.pop(edit.ticket, None)
+        while len(self._unsettled) > _REMEMBERED:
+            del self._unsettled[next(iter(self._unsettled))]
 
 
 def _text(path: str) -> str:

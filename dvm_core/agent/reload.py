@@ -67,7 +67,8 @@ def prepare(session: together.Reloading, arguments: Arguments, reply: Reply) -> 
         reply({**report, "ready": {"meaningful": meaningful, "step": session.pace.step, "rate": session.pace.rate}})
 
     def ended(report: hotreload.Report) -> None:
-        if pacts.pop(ticket).was_ready:
+        pacts.pop(ticket, None)
+        if pact.was_ready:
             connection.event("settled", ticket=ticket, **report.message())
         else:
             reply(report.message())

@@ -3,7 +3,8 @@
 Hot reload prepares everything elsewhere and queues the swap with `at_next_call`. The swap runs on the training thread at the start of
 the next outermost captured call. With `trial` that call decides: if recording raises, or the results no longer have the shapes and
 dtypes that the last good call with the same inputs had, the swap is undone and the call is made again with the old code
-(Ctrl-C is no fault of the code: the swap is undone, the call is not made again). A front end
+(Ctrl-C is no fault of the code: the swap is undone, the call is not made again). For each other captured function its first call behind
+the swap is a late trial: if that fails with the new code in it, the swap is undone and the call is made again as well. A front end
 whose calls begin elsewhere makes them by `attempt`, and tells that one has ended by `passed`; beside captured functions it ends trials of
 its own code only.
 """
@@ -13,8 +14,9 @@ import collections
 import os
 import threading
 import traceback
+import types
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from .. import _core
@@ -24,13 +26,18 @@ from .notices import notice
 
 T = TypeVar("T")
 Check = Callable[[Hashable], None]
+Late = Callable[[BaseException], bool]
 
+_NAMES = 1024  # captured functions whose first call behind a swap is looked at
+_LATE = 64  # swaps that have one ahead
 _SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest are forgotten
 
 _lock = threading.Lock()
 _queue: collections.deque[tuple[int, Callable[[int], None]]] = collections.deque()  # with the step before which none is due
-# With the file that was edited, "" if any call can show it, and what has to agree to the recorded call.
-_trials: list[tuple[Callable[[BaseException], None], str, Callable[[], None]]] = []
+# With the file that was edited, "" if any call can show it, what has to agree to the recorded call, and who hears of late trials.
+_trials: list[tuple[Callable[[BaseException], None], str, Callable[[], None], Late | None]] = []
+_late: list[tuple[Late, set[str]]] = []  # in the order of their swaps, each with the captured functions that were not called since
+_names: dict[str, None] = {}  # of captured functions that were called, the last called last
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -43,6 +50,8 @@ version = 0  # goes up whenever queued code was put in force or taken back; trac
 
 class OutputsChanged(Error):
     """New code gives other shapes, dtypes or another structure than the code it replaces."""
+
+    codes: Sequence[types.CodeType] = ()  # of the captured functions whose results they are
 
 
 def register(function: Any) -> None:
@@ -73,11 +82,13 @@ def repeats() -> bool:
     return not getattr(_here, "passing", False)
 
 
-def trial(undo: Callable[[BaseException], None], path: str = "", agree: Callable[[], None] = lambda: None) -> None:
+def trial(undo: Callable[[BaseException], None], path: str = "", agree: Callable[[], None] = lambda: None,
+          late: Late | None = None) -> None:
     """Makes the next outermost captured call a trial; `undo(error)` runs if it fails, and the call is made again. From `apply` it means
-    the call about to begin. path: the file whose code is tried; agree(): called when the call was recorded, may raise as the call may."""
+    the call about to begin. path: the file whose code is tried; agree(): called when the call was recorded, may raise as the call may.
+    late(error): another captured function has failed in its first call since; whether what was swapped was to blame, and is undone."""
     with _lock:
-        _trials.append((undo, path, agree))
+        _trials.append((undo, path, agree, late))
         _hold()
 
 
@@ -108,7 +119,7 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
         version += 1
     with _lock:
         trials, successes = [undo for undo, *_ in _trials], [callback for callback, _ in _on_success]
-        agreements = [agree for *_, agree in _trials]
+        agreements, lates = [entry[2] for entry in _trials], [entry[3] for entry in _trials]
         _trials.clear()
         _on_success.clear()
         _hold()
@@ -131,10 +142,55 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
             traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the failed call's tensors
             tried, successes = False, []
     if not tried:
-        result = run(number, lambda outputs: _remember(key, outputs))
+        result = _untried(name, number, key, run)
+    if _late:
+        for _, names in _late:
+            names.discard(name)
+        _late[:] = [entry for entry in _late if entry[1]]
+    if tried:
+        _late.extend((late, _names.keys() - {name}) for late in lates if late is not None and _names.keys() - {name})
+        del _late[:-_LATE]
+    _names.pop(name, None)
+    _names[name] = None
+    if len(_names) > _NAMES:
+        del _names[next(iter(_names))]
     for callback in successes:
         _guarded(callback, number)
     return result
+
+
+def _untried(name: str, number: int, key: tuple[str, Hashable], run: Callable[[int, Check | None], T]) -> T:
+    """A call that is no trial, or a late one."""
+    global version
+    if not any(name in names for _, names in _late):
+        return run(number, lambda outputs: _remember(key, outputs))
+
+    def check(outputs: Hashable) -> None:
+        try:
+            _compare(key, outputs)
+        except OutputsChanged as error:
+            error.codes = [captured.function.__code__ for captured in _functions if captured.name == name]
+            if _undo_late(name, error):
+                raise
+            _remember(key, outputs)
+
+    try:
+        return run(number, check)
+    except Exception as error:
+        if not _undo_late(name, error) and not isinstance(error, OutputsChanged):
+            raise
+        traceback.clear_frames(error.__traceback__)
+        version += 1
+    return run(number, lambda outputs: _remember(key, outputs))
+
+
+def _undo_late(name: str, error: Exception) -> bool:
+    """Undoes what was swapped since that captured function was called, the last first, as far as it is to blame for the error."""
+    undone = False
+    while _late and name in _late[-1][1] and _late[-1][0](error):
+        _late.pop()
+        undone = True
+    return undone
 
 
 def attempt(run: Callable[[], T], shows: Callable[[str], bool]) -> T:
@@ -207,7 +263,7 @@ def _end(over: frozenset[str]) -> None:
 def _take_back(over: frozenset[str], error: BaseException) -> None:
     global version
     with _lock:
-        undos = [undo for undo, path, _ in _trials if path in over]
+        undos = [undo for undo, path, *_ in _trials if path in over]
         _forget(over)
         _hold()
     for undo in reversed(undos):

@@ -52,6 +52,10 @@ class Job:
         elif final:
             self._news(answer)
 
+    def answer_again(self, answer: Report) -> None:
+        """It is otherwise than it was said. Of several ranks, for those who speak for them."""
+        (self._news if self.pact is None else self._reply)(answer)
+
 
 class Done:
     """The reloads in force that can be taken back, of all reloaders of a process: what `dvm reload` has brought in, a session undoes."""
@@ -209,7 +213,7 @@ class Reloader:
 
     def _carry_out(self, job: Job, transaction: Transaction) -> Report:
         if job.pact is not None and transaction.needs_trial:
-            return self._carry_out_with_others(job.pact, transaction)
+            return self._carry_out_with_others(job, job.pact, transaction)
         transaction.queue()
         deadline = time.perf_counter() + BOUNDARY_WAIT
         while not transaction.wait(QUEUED, timeout=_LOOK):
@@ -219,15 +223,15 @@ class Reloader:
                 transaction.begin_here()
                 if transaction.state == TRIAL:
                     transaction.plan.notes.append(f"no captured call came within {BOUNDARY_WAIT:g} s; in force from the next one")
-                    return self._settle(transaction)
+                    return self._settle(job, transaction)
         deadline = time.perf_counter() + TRIAL_WAIT
         while transaction.state == TRIAL and not transaction.wait(TRIAL, timeout=_LOOK):
             self._answer_if_stopped(job, transaction.report())
             if time.perf_counter() > deadline:
                 job.answer(transaction.report(), final=False)
-        return self._settle(transaction)
+        return self._settle(job, transaction)
 
-    def _carry_out_with_others(self, pact: Pact, transaction: Transaction) -> Report:
+    def _carry_out_with_others(self, job: Job, pact: Pact, transaction: Transaction) -> Report:
         """At the step that the ranks have been told, or not at all."""
         transaction.queue()
         passed = self.host.step() >= pact.step and transaction.withdraw()
@@ -239,9 +243,9 @@ class Reloader:
             return Report(report.REFUSED, transaction.path, reasons=[pact.reason or f"step {pact.step} was passed"])
         while not transaction.wait(TRIAL, timeout=60):
             pass
-        return self._settle(transaction)
+        return self._settle(job, transaction)
 
-    def _settle(self, transaction: Transaction) -> Report:
+    def _settle(self, job: Job, transaction: Transaction) -> Report:
         transaction.settle(lambda: self._kept.add(transaction), lambda: self._forget(transaction))
         if transaction.needs_trial and transaction.state != FAILED:
             if self._listed is not None:
@@ -256,7 +260,9 @@ class Reloader:
             self._let_step_end(transaction)
         if transaction.state == TRIAL:  # no call came yet: what the first one shows is news
             self._make_thread(lambda: self._watch_trial(transaction)).start()
-        return transaction.report()
+        with transaction.changed:  # what comes before is in this answer, what comes behind is told later
+            transaction.late = lambda: self._make_thread(lambda: self._tell_late(job, transaction)).start()
+            return transaction.report()
 
     def _forget(self, *gone: Transaction) -> None:
         self._kept.remove(gone)
@@ -274,6 +280,11 @@ class Reloader:
             transaction.finish()
         if transaction.state == FAILED or transaction in self._done:  # else it was undone meanwhile
             self.news(transaction.report())
+
+    def _tell_late(self, job: Job, transaction: Transaction) -> None:
+        """Beside the program, which goes on: another captured function has failed with the new code."""
+        transaction.finish()
+        job.answer_again(transaction.report())
 
     def _answer_if_stopped(self, job: Job, answer: Report) -> None:
         if not self.host.stopped():

@@ -5,10 +5,14 @@ import linecache
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, Protocol
 
+from ..errors import chain
 from . import fingerprint, plan, report
+from .edits import APPLY
 from .live import Live
 from .pact import Disagreed, Pact
 from .report import Report
@@ -24,9 +28,11 @@ class Boundary(Protocol):
     def repeats(self) -> bool:
         """Inside `at_next_call`: whether the call about to begin can be made again."""
 
-    def trial(self, undo: Callable[[BaseException], None], path: str, agree: Callable[[], None] = lambda: None) -> None:
+    def trial(self, undo: Callable[[BaseException], None], path: str, agree: Callable[[], None] = lambda: None,
+              late: Callable[[BaseException], bool] | None = None) -> None:
         """The next captured call (from inside `at_next_call`: the one about to begin) that can show code of the file decides: if it or
-        `agree`, called once it is recorded, raises, or its outputs change shape, `undo(error)` is called and the call is made again."""
+        `agree`, called once it is recorded, raises, or its outputs change shape, `undo(error)` is called and the call is made again.
+        late(error): the same of the first call of each other captured function; whether it was undone."""
 
     def on_success(self, callback: Callable[[int], None], path: str) -> None:
         """Calls `callback(step)` once, after that call has passed."""
@@ -73,6 +79,7 @@ class Transaction:
         self.error: BaseException | None = None
         self._faults: list[str] = []  # met while it was taken back
         self._on_failed: Callable[[], None] = lambda: None
+        self.late: Callable[[], None] = lambda: None  # called on the training thread if it fails after its trial
         self.changed = threading.Condition()
         self._before = fingerprint.snapshot(host.programs()) if needs_trial else {}
         self._at_swap: dict[int, int] = {}
@@ -136,7 +143,8 @@ class Transaction:
             self.book.put(self.path, self.texts[1])
             self._at_swap = fingerprint.launches(self.host.programs()) if self.needs_trial else {}
             if self.needs_trial:
-                self.host.boundary.trial(self._take_back, self.path, *((self.pact.agree,) if self.pact is not None else ()))
+                agree = self.pact.agree if self.pact is not None else lambda: None
+                self.host.boundary.trial(self._take_back, self.path, agree, self._take_back_late)
                 self.host.boundary.on_success(self._keep, self.path)
         except BaseException as error:  # after the swap: without its trial the new code must not stay
             self._take_back(error)
@@ -157,6 +165,26 @@ class Transaction:
             except Exception as fault:  # of ours: the rest is taken back all the same, and the reload answered
                 self._faults.append(f"; taking it back met {report.failure(fault, __file__)}")
         self._become(FAILED)
+
+    def _take_back_late(self, error: BaseException) -> bool:
+        """Another captured function has failed in its first call since the swap. Not where the file has been edited again, and not where
+        nothing that was exchanged had a part in the failure: then it is the program's own."""
+        if self.state != IN_FORCE or self.book.get(self.path) != self.texts[1] or not self._had_a_part(error):
+            return False
+        self.step = self.host.step()
+        self._take_back(error)
+        self.late()
+        return True
+
+    def _had_a_part(self, error: BaseException) -> bool:
+        """Whether the error came through code that was exchanged or that uses a name that was."""
+        exchanged = self.plan.patch.assignments
+        codes = {assignment.new for assignment in exchanged if isinstance(assignment.new, CodeType)}
+        names = {str(assignment.where[1]) for assignment in exchanged if len(assignment.where) > 1}
+        names |= {edit.key.rpartition(".")[2] for edit in self.plan.edits if edit.verdict == APPLY}
+        ran = [frame.f_code for link in chain(error) for frame, _ in traceback.walk_tb(link.__traceback__)]
+        return any(code in codes or code.co_name in names or not names.isdisjoint(code.co_names)
+                   for code in [*ran, *getattr(error, "codes", ())])  # of one about results: the function that gave them
 
     def settle(self, kept: Callable[[], None], failed: Callable[[], None]) -> None:
         """Calls `kept` unless the trial has failed already; should it fail later, `failed` is called then, on the training thread."""

@@ -258,7 +258,8 @@ def test_what_comes_of_a_long_step_is_told_when_it_ends_and_mended(other, monkey
         await job.take(PATH)
         ticket = second.asked[-1][1]["ticket"]
         second.link.tell("settled", ticket=ticket, **{**REPORT, "outcome": outcome, "reasons": ["late"], "pending": False})
-        await until(lambda: len(second.told) == 2 and len(first.told) == (2 if outcome == "refused" else 1) and not job._unsettled)
+        await until(lambda: len(second.told) == 2 and len(first.told) == (2 if outcome == "refused" else 1))
+        assert list(job._unsettled) == ([ticket] if outcome == "applied" else [])
 
     played(play, first, second)
     assert told(second)[0][0] == ("applied", True, [])
@@ -267,6 +268,23 @@ def test_what_comes_of_a_long_step_is_told_when_it_ends_and_mended(other, monkey
     else:
         assert first.told[1]["reasons"] == second.told[1]["reasons"] == ["rank 1: late"]
         assert first.asked[-1] == TAKEN_BACK
+
+
+def test_an_edit_that_fails_in_a_function_called_later_is_taken_back_everywhere(other):
+    first, second = pair(other)
+
+    async def play(job):
+        await job.take(PATH)
+        second.answers["undoReload"] = {"outcome": "unchanged", "reasons": ["nothing to undo"]}  # it has failed there as well
+        for rank in (first, second):
+            rank.link.tell("settled", ticket=rank.asked[-1][1]["ticket"],
+                           **{**REPORT, "outcome": "refused", "reasons": ["taken back"], "pending": False})
+        await until(lambda: len(first.told) == len(second.told) == 2)
+
+    played(play, first, second)
+    for rank in (first, second):
+        assert [body["outcome"] for body in rank.told] == ["applied", "refused"]
+        assert "rank 0: taken back" in rank.told[1]["reasons"][0] and "still has" not in rank.told[1]["reasons"][0]
 
 
 def test_a_rank_that_is_in_its_step_when_another_cannot_keep_its_word_takes_the_edit_back_behind_it(other, monkeypatch):

@@ -24,7 +24,7 @@ class Calls:
     def repeats(self):
         return True
 
-    def trial(self, undo, path, agree=lambda: None):
+    def trial(self, undo, path, agree=lambda: None, late=None):
         self.trials.append((undo, agree))
 
     def on_success(self, callback, path):

@@ -32,6 +32,11 @@ def forward(x):
 
 def schedule(step):
     return 0.1
+
+
+@dvm.jit
+def measure(x):
+    return x.max()
 """
 
 
@@ -45,6 +50,7 @@ class Training:
         self.module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.module)
         self.results, self.error, self.stop = [], None, threading.Event()
+        self.measures, self.measured = threading.Event(), []  # whether each step has another captured call, and what that gave
         agent._session.book.remember(str(path))
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
@@ -55,6 +61,8 @@ class Training:
             while not self.stop.is_set():
                 result = self.module.forward(x).numpy()
                 self.results.append((result.shape, float(result.flat[0])))
+                if self.measures.is_set():
+                    self.measured.append(float(self.module.measure(x).numpy()))
                 time.sleep(0.002)
         except BaseException as error:
             self.error = error
@@ -118,6 +126,24 @@ def test_another_output_shape_is_refused(adapter, training):
     answer = adapter.request("reload", path=training.save("return y", "return y.sum(0)"))
     assert answer["outcome"] == "refused" and "forward would return float32[3] instead of float32[2,3]" in answer["reasons"][0]
     assert training.settled() == 3 and set(training.results) == {((2, 3), 3.0)}
+
+
+@pytest.mark.parametrize(("new", "why"), [
+    ("x.max() + missing", "model.py:24: NameError: name 'missing' is not defined"),
+    ("x.max(1)", "measure would return float32[2] instead of float32[] for the same inputs")])
+def test_what_fails_in_a_call_behind_the_trial_is_taken_back_too(adapter, training, new, why):
+    training.measures.set()
+    while not training.measured:
+        training.settled()
+    answer = adapter.request("reload", path=training.save("x.max()", new))
+    if answer["outcome"] == "applied":  # it was said before that call
+        answer = adapter.event("reload")
+    assert answer["outcome"] == "refused" and why in answer["reasons"][0] and "was made with the old code" in answer["reasons"][0]
+    training.settled()
+    assert set(training.measured) == {1.0} and training.error is None
+    again = adapter.request("reload", path=training.save(new, "x.max() * 2.0"))
+    training.settled()
+    assert again["outcome"] == "applied" and training.settled() and set(training.measured) == {1.0, 2.0}
 
 
 def test_a_function_that_no_captured_call_reaches(adapter, training):

@@ -88,6 +88,41 @@ def test_bad_code_is_taken_back_and_the_step_is_not_lost(new: Any, kind: type) -
     assert f(A).numpy()[0, 0] == 2
 
 
+def test_the_first_call_of_each_other_function_behind_a_swap_is_a_late_trial() -> None:
+    def named(name: str, function: Any) -> Any:
+        function.__qualname__ = name
+        return dvm.jit(function)
+
+    first, other, rare = named("first", make().__dvm__.function), named("other", lambda x: x + 1), named("rare", lambda x: x + 2)
+    for function in (first, other, rare):
+        function(A)
+    late: list[tuple[str, str]] = []
+
+    def swapped(name: str, blamed: bool) -> None:
+        def undo(error: BaseException) -> bool:
+            late.append((name, str(error)))
+            other.__dvm__.function.__code__ = good
+            return blamed
+
+        reloadable.at_next_call(lambda step: reloadable.trial(lambda error: None, late=undo))
+        first(A)
+
+    good = other.__dvm__.function.__code__
+    swapped("proven", True)
+    other(A)
+    swapped("innocent", False)
+    swapped("guilty", True)
+    other.__dvm__.function.__code__ = broken.__code__
+    assert other(A).numpy()[0, 0] == 2  # made again
+    assert late == [("guilty", "'new code'"), ("innocent", "'new code'")]  # the last first, until one is not to blame
+    assert other(A).numpy()[0, 0] == 2 and rare(A).numpy()[0, 0] == 3
+    other.__dvm__.function.__code__ = rare.__dvm__.function.__code__ = broken.__code__
+    for function in (other, rare):
+        with pytest.raises(KeyError):  # they were called since
+            function(A)
+    assert len(late) == 2
+
+
 def test_changed_outputs_are_named_with_shapes() -> None:
     f = make()
     f(A)
