@@ -1,6 +1,7 @@
 """What `dvm debug` shows, as lines."""
 from __future__ import annotations
 
+import collections
 import linecache
 import os
 import re
@@ -122,11 +123,17 @@ def memory_lines(told: Message) -> list[str]:
     count = len(buffers) + (told.get("leftOut") or 0)
     lines = [f"step {told.get('step')}: peak {size((told.get('peak') or {}).get('bytes') or 0)}, {count:,} buffers in the log, "
              f"{told.get('copies')} copies, {told.get('copiesAvoided')} avoided"]
-    for buffer in sorted(buffers, key=lambda one: -(one.get("bytes") or 0))[:LARGEST]:
-        place = buffer.get("place") or {}
-        made = f"  {os.path.basename(place['path'])}:{place.get('line')}" if place.get("path") else "  made by no line of the program"
-        lines.append(f"  {size(buffer.get('bytes') or 0):>10}  {buffer.get('name') or buffer.get('class') or 'unnamed'}{made}")
+    alike = collections.Counter(map(_buffer, buffers))  # an input is in the log once a launch
+    for (count, text), times in sorted(alike.items(), key=lambda entry: -entry[0][0])[:LARGEST]:
+        lines.append(f"  {size(count):>10}  {text}{f'  {times:,} times' if times > 1 else ''}")
     return lines
+
+
+def _buffer(told: Message) -> tuple[int, str]:
+    """Its bytes, what it is, and where it was made."""
+    place = told.get("place") or {}
+    made = f"{os.path.basename(place['path'])}:{place.get('line')}" if place.get("path") else "made by no line of the program"
+    return told.get("bytes") or 0, f"{told.get('name') or told.get('class') or 'unnamed'}  {made}"
 
 
 def size(count: int) -> str:

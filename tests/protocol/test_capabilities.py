@@ -1,9 +1,11 @@
 """What is announced is served, and what is served needs what it says."""
+import asyncio
 import os
+from types import SimpleNamespace
 
 import dvm_adapter.session  # noqa: F401 - declares all requests
 import pytest
-from dvm_adapter import addresses, arguments, conditions, config, own_arguments
+from dvm_adapter import addresses, arguments, conditions, config, own_arguments, progress
 from dvm_adapter.errors import RequestError
 from dvm_adapter.evaluate import is_harmless
 from dvm_adapter.references import FIRST, References
@@ -178,3 +180,29 @@ def test_what_goes_to_debugpy_is_its_own_and_never_its_reload():
     for wrong in ({}, {"connect": {"port": 0}}, {"connect": 5}, {"connect": {"host": "h"}}):
         with pytest.raises(RequestError):
             config.Config.read("attach", wrong)
+
+
+def test_long_work_is_told_of_while_it_goes_on(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    monkeypatch.setattr(progress, "UPDATE", 0)
+    told = []
+
+    async def long(command):
+        enough = asyncio.Event()
+
+        def event(name, body):
+            told.append((name, body))
+            if len(told) % 4 == 3:
+                enough.set()
+
+        session = SimpleNamespace(client_arguments={"supportsProgressReporting": True}, event=event)
+        with progress.Progress(session, command, 7):
+            await enough.wait()
+        await asyncio.sleep(0.01)  # nothing comes after the end
+
+    for command in ("evaluate", "dvm/reload"):
+        asyncio.run(long(command))
+    assert [name for name, _ in told] == ["progressStart", "progressUpdate", "progressUpdate", "progressEnd"] * 2
+    assert all(body["progressId"] == "dvm-7" for _, body in told)
+    assert [told[1][1]["message"], told[5][1]["message"]] == ["0 s", "new code is built, and waits for the next captured call, 0 s"]
+    assert "message" not in told[0][1] and told[4][1]["message"] == "new code is built, and waits for the next captured call"

@@ -106,6 +106,18 @@ def test_a_program_that_is_started_anew(session):
     finish(session, "restart")
 
 
+def test_modules_and_a_numeric_filter_that_says_what_it_found(session):
+    """Modules are Python's, of the frames that were looked at, and the programs after them."""
+    session.start(FAKE, args=["1"], at=lambda client: client.request("setExceptionBreakpoints", filters=["nan"]))
+    thread = session.stopped(reason="exception")["threadId"]
+    session.request("exceptionInfo", threadId=thread)
+    total = session.request("modules", startModule=0, moduleCount=1)["totalModules"]
+    session.request("modules", startModule=total - 1)
+    session.request("modules", startModule=total, moduleCount=5)
+    session.go_on()
+    finish(session, "found")
+
+
 def test_progress_that_is_cancelled(session):
     frame = at_the_line(session, client_args={"supportsProgressReporting": True})
     waiting = session.begin("evaluate", expression="slow", frameId=frame, context="watch")

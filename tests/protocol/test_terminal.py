@@ -78,6 +78,7 @@ def test_a_tensor_line_is_looked_at_from_all_sides(session):
     assert [line.split()[0] for line in told["tensors"]][0] == "h"
     assert any(line.startswith("▸") for line in told["list"]) and any("MUL" in line for line in told["dis"])
     assert "forward" in told["programs"][0] and "1 areas" not in told["programs"][0] and "1 launches" not in told["programs"][0]
+    assert len(set(told["memory"])) == len(told["memory"]) and any(line.endswith(f"real.py:{H}") for line in told["memory"])
     assert "peak" in told["memory"][0] and told["device"][0].startswith("cpu; there are cpu, ")
     assert any(line.split()[-1:] == [f"real.py:{Y}"] for line in told["next"])
     assert told["clear 1"] == ["1 cleared"] and told["breakpoints"] == ["filter uncaught"]
