@@ -70,6 +70,19 @@ def no_collection() -> Iterator[None]:
         gc.enable()
 
 
+@contextlib.contextmanager
+def collection() -> Iterator[None]:
+    """Inside of `no_collection`: for work of the program's own, which may take long."""
+    if not _uncollected:
+        yield
+        return
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.disable()
+
+
 def _in_child() -> None:
     """A forked child has no thread that reloads: what was set for one ends."""
     global _lock, _inside, _uncollected

@@ -6,12 +6,13 @@ import importlib
 import os
 import sys
 import threading
+import time
 
 import pytest
 from dvm_wire.saves import read
 from reload_kit import Answers, Calls, program  # noqa: F401 - a fixture
 
-from dvm_core.hotreload import Host, Reloader, SourceBook, turns
+from dvm_core.hotreload import Host, Reloader, SourceBook, names, turns
 from dvm_core.hotreload.apply import Assignment, Patch
 
 # ruff: noqa: F811 - fixtures are named as what they are imported as
@@ -25,6 +26,29 @@ def test_a_new_import_that_ends_the_program_is_refused_and_the_next_save_answere
     answer = p.call_until(p.save("import ends_at_import\n" + TEXT), lambda: None)
     assert answer.outcome == "refused"
     assert p.call_until(p.save(TEXT.replace("x * RATE", "x * RATE * 2")), lambda: p.module.scale(1)).outcome == "applied"
+
+
+def test_a_new_import_that_takes_its_time_holds_up_no_other_save(program, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(names, "IMPORT_WAIT", 0.05)
+    (tmp_path / "takes_its_time.py").write_text("""import gc, sys, threading
+collects = gc.isenabled()
+sys.go = threading.Event()
+sys.go.wait(20)
+ready = 7
+""")
+    p = program(TEXT)
+    new = "import takes_its_time\n" + TEXT.replace("x * RATE", "x * RATE * takes_its_time.ready")
+    answer = p.call_until(p.save(new), lambda: None)
+    assert answer.outcome == "refused" and answer.reasons == [
+        "line 1: `import takes_its_time` is not done after 0.05 s and goes on: save again when it is"]
+    assert p.call_until(p.save(TEXT.replace("x * RATE", "x * RATE * 2")), lambda: p.module.scale(1)).outcome == "applied"
+    sys.go.set()
+    del sys.go
+    while not hasattr(sys.modules["takes_its_time"], "ready"):
+        time.sleep(0.001)
+    assert p.call_until(p.save(new), lambda: p.module.scale(1)).outcome == "applied" and p.module.scale(2) == 14
+    assert sys.modules.pop("takes_its_time").collects and gc.isenabled()
 
 
 def test_an_answer_that_nobody_can_be_given_leaves_the_next_save_its_own(program):
