@@ -188,9 +188,9 @@ class Reloader:
         known = self.book.get(path)
         if known is None:
             return refused("the text the running program was made from is not known; the next start has it")
-        if known == text:
+        if known == text and path in self._verified:
             return Report(report.UNCHANGED, path)
-        if not text.strip():
+        if not text.strip() and known.strip():
             return refused("the file is empty; the running code stays")
         old = self._in_force(path, new.path, known)
         imported = [vars(module).get("__spec__") for module in live.modules]  # `importlib.reload` gives a new one
@@ -200,6 +200,8 @@ class Reloader:
                 return refused(f"`{foreign[0].__qualname__}` does not run what the file said when the debugger first read it "
                                "(edited before that, or changed by an import hook): needs restart")
             self._verified[path] = imported
+        if known == text:
+            return Report(report.UNCHANGED, path)
         edits = classify(old, new, is_main=any(module.__name__ == "__main__" for module in live.modules))
         plan = planning.make(old, new, edits, live, self.book)
         return refused(*plan.refusals) if plan.refusals else (old, new, plan)

@@ -145,6 +145,15 @@ def test_text_that_never_was_the_running_code_is_refused(program):
     assert answer.outcome == "refused" and "`scale` does not run what the file said" in answer.reasons[0]
 
 
+def test_a_save_between_import_and_first_look_is_not_taken_for_what_runs(program):
+    p = program()
+    p.book.put(str(p.path), AFTER)  # as it was read by then
+    answer = p.save(AFTER).wait()
+    assert answer.outcome == "refused" and "`scale` does not run what the file said" in answer.reasons[0]
+    p.book.put(str(p.path), BEFORE)
+    assert p.save(BEFORE).wait().outcome == "unchanged"
+
+
 def test_an_unreadable_file_is_refused(program):
     p = program()
     p.path.write_bytes(b"# coding: no-such-coding\nx = 1\n")
