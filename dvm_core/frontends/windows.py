@@ -50,7 +50,7 @@ def convolve(e: Emitter, image: int, weight: int, window: Window, groups: int = 
 
 
 def max_pool(e: Emitter, image: int, window: Window, ceil: bool = False, picked: int = -1) -> int:
-    """The largest of each window, or the element of `picked` where the first largest is."""
+    """The largest of each window, or the element of `picked` where the first largest (the last NaN) is."""
     shape = e.shape(image)
     attrs = (*window.taps, *window.stride, *window.before, *window.dilation)
     operands = (image,) if picked < 0 else (image, picked)
@@ -58,7 +58,7 @@ def max_pool(e: Emitter, image: int, window: Window, ceil: bool = False, picked:
 
 
 def with_places(e: Emitter, image: int, window: Window, ceil: bool) -> tuple[int, int]:
-    """The largest of each window and, as int64, where in its plane it is."""
+    """The largest of each window and, as int64, where in its plane it is: the first of several, but the last NaN."""
     _, _, height, width = shape = e.shape(image)
     wide = F64 if e.dtype(image) == F64 or height * width > 1 << 24 else F32  # float32 counts that far
     best = max_pool(e, image, window, ceil)

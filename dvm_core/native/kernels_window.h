@@ -166,7 +166,7 @@ void pool_max(void* dst, const void* src, const Window& w) {
   }
 }
 
-// Place of the first largest element of a window (the first NaN, if there is one); -1: the window sees none.
+// Place of the first largest element of a window (the last NaN, if there is one); -1: the window sees none.
 template <class T>
 DVM_INLINE int64_t first_largest(const T* from, const Window& w, int64_t oy, int64_t ox) {
   int64_t best = -1;
@@ -175,13 +175,13 @@ DVM_INLINE int64_t first_largest(const T* from, const Window& w, int64_t oy, int
       const int64_t ix = ox * w.x.stride - w.x.before + t * w.x.dilation;
       if (ix < 0 || ix >= w.x.in) continue;
       const int64_t at = iy * w.x.in + ix;
-      if (best < 0 || from[at] > from[best] || (from[at] != from[at] && from[best] == from[best])) best = at;
+      if (best < 0 || from[at] > from[best] || from[at] != from[at]) best = at;
     }
   });
   return best;
 }
 
-// dst = the element of `other` where src has the first largest of each window.
+// dst = the element of `other` where src has the first largest (the last NaN) of each window.
 template <class T>
 void pool_max_pick(void* dst, const void* src, const void* other, const Window& w) {
   for (int64_t oy = 0; oy < w.y.out; ++oy)

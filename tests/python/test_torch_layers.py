@@ -77,6 +77,25 @@ def test_pools(name):
     same(POOLS[name], rand(2, 3, 6, 8))
 
 
+def test_of_several_nan_in_a_window_the_last_is_the_largest():
+    a, before = rand(2, 3, 6, 8), fallbacks()
+    a[torch.rand(a.shape) < 0.4] = torch.nan
+    a[0, 0] = -torch.inf  # of equal ones the first is
+
+    def work(a):
+        return F.max_pool2d(a, 3, 2, 1, return_indices=True)
+
+    found = {}
+    for name, call in (("ours", torch.compile(work, backend="dvm")), ("eager", work)):
+        x = a.clone().requires_grad_()
+        values, places = call(x)
+        values.backward(torch.arange(values.numel(), dtype=values.dtype).view_as(values))
+        found[name] = values, places, x.grad
+    for ours, theirs in zip(found["ours"], found["eager"], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
+    assert fallbacks() == before
+
+
 @pytest.mark.parametrize("shape", [(5, 3), (4, 3, 5), (2, 3, 4, 5)])
 def test_batch_norm_trains_and_evaluates_with_running_statistics(shape):
     def made():
