@@ -191,7 +191,7 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
     first = runtime_wrappers._FirstInvocationContext()
 
     def call(arguments: list[Any]) -> Any:
-        if _transforms() or _hooks(True) or compiled_autograd.compiled_autograd_enabled or torch._dynamo.config.compiled_autograd:
+        if _transforms() or _hooks(True) or compiled_autograd.compiled_autograd_enabled:
             return general()(arguments)
         for n in spec.indices_of_inps_to_detach:
             arguments[n] = arguments[n].detach() if isinstance(arguments[n], torch.Tensor) else arguments[n]

@@ -63,9 +63,9 @@ def failure(error: BaseException, path: str) -> str:
     """`model.py:42: ValueError: ...` with the deepest line of the edited file the error came through, or that its text names: PyTorch's
     compiler reads code that does not run."""
     text, _, read = str(error).partition("\n\nfrom user code:\n")
-    frames = [(file, int(line)) for file, line in _FRAME.findall(read)]
     text = text.partition("\n  Hint:")[0]
-    frames += [(entry.filename, entry.lineno or 0) for entry in traceback.extract_tb(error.__traceback__)]
+    frames = [(entry.filename, entry.lineno or 0) for entry in traceback.extract_tb(error.__traceback__)]
+    frames += [(file, int(line)) for file, line in _FRAME.findall(read)]  # read, not run: deeper than the line of the call
     line = next((line for file, line in reversed(frames) if os.path.realpath(file) == os.path.realpath(path)), 0)
     place = f"{os.path.basename(path)}:{line}: " if line else ""
     return f"{'' if place and text.startswith(path) else place}{type(error).__name__}{': ' * bool(text)}{text}"

@@ -257,3 +257,16 @@ def test_a_place_is_its_expression_and_nothing_after_it_and_graphs_are_advised_o
              if i.place and _core.place_info(i.place)[0] == str(path)}
     assert {"torch forward"} <= set(advice.of(dvm.stats()))
     assert {("SIN", 5, 5, 34, 46), ("TANH", 5, 5, 23, 47), ("EXP", 5, 5, 13, 48)} <= found
+
+
+@pytest.mark.parametrize("wrong", ["b(h[:, :1])", "(torch._dynamo.graph_break(), b(h[:, :1]))[1]", "missing(h)"])
+def test_a_refusal_names_the_line_at_fault_where_the_call_is_in_the_same_file(tmp_path, wrong):
+    path = tmp_path / "together.py"
+    path.write_text(f"import torch\n\n\ndef head(b, h):\n    h = h * 2\n    return {wrong}\n\n\ndef forward(x):\n    return head(\n        "
+                    "torch.nn.Linear(4, 2), x)\n\n\ndef run():\n    return torch.compile(forward, backend='dvm')(torch.ones(3, 4))\n")
+    names = {"__name__": "together"}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    torch._dynamo.reset()
+    with pytest.raises((NameError, RuntimeError)) as caught:
+        names["run"]()
+    assert report.failure(caught.value, str(path)).startswith("together.py:6: ")
