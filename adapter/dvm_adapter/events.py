@@ -217,15 +217,22 @@ class TensorEvents:
         self._session.event("dvm/step", self._step)
 
     def _on_snapshot(self, body: Message) -> None:
-        snapshot = self._session.watches.snapshot(body)
-        if snapshot is None:
-            return
+        for snapshot in self._to_tell([body]):
+            self._session.event("dvm/snapshot", snapshot)
+
+    def _on_snapshots(self, body: Message) -> None:
+        if snapshots := self._to_tell(body["snapshots"]):
+            self._session.event("dvm/snapshots", {"snapshots": snapshots})
+
+    def _to_tell(self, events: list[Message]) -> list[Message]:
+        """Snapshots as the client sees them; none while too much waits for it, which the next one says."""
+        found = [snapshot for event in events if (snapshot := self._session.watches.snapshot(event)) is not None]
         if self._session.client.backlog() > SNAPSHOT_BACKLOG:
-            self._left_out += 1
-            return
-        if self._left_out:
-            snapshot["dropped"], self._left_out = self._left_out, 0
-        self._session.event("dvm/snapshot", snapshot)
+            self._left_out += len(found)
+            return []
+        if found and self._left_out:
+            found[0]["dropped"], self._left_out = self._left_out, 0
+        return found
 
     def _on_notice(self, body: Message) -> None:
         self._session.event("dvm/notice", body)

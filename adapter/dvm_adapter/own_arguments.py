@@ -55,7 +55,7 @@ ARGUMENTS: dict[str, Kind] = {
     "keep": _whole(0, MOST_KEPT, "a whole number of snapshots"), "what": Kind("a text, or a list of texts", _is_what),
     "slice": _TEXT, "offset": _COUNT, "count": _COUNT, "maxBytes": _COUNT, "axes": _PAIR, "rows": _PAIR, "columns": _PAIR,
     "most": _list_of(_FROM_ONE, "a list of two whole numbers, at least 1", 2), "indices": _list_of(_WHOLE, "a list of whole numbers"),
-    "texts": _FLAG, "a": _OBJECT, "b": _OBJECT, "tolerance": _MARGIN, "relative": _MARGIN, "data": _TEXT, "dtype": _TEXT,
+    "texts": _FLAG, "together": _FLAG, "a": _OBJECT, "b": _OBJECT, "tolerance": _MARGIN, "relative": _MARGIN, "data": _TEXT, "dtype": _TEXT,
     "shape": _list_of(_COUNT, "a list of whole numbers, at least 0"), "steps": _PAIR, "step": _WHOLE, "title": _TEXT,
     "html": Kind("true, or the file's path", lambda value: isinstance(value, bool) or is_path(value)),
     "from": _TIME, "to": _TIME, "fresh": _FLAG, "select": _WHOLE, "level": _TEXT, "area": _whole(-1), "on": _FLAG, "device": _TEXT,

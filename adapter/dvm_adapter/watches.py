@@ -37,7 +37,10 @@ def read_watch(arguments: Message) -> Message:
     every, keep = arguments.get("everyN", 1), arguments.get("keep", 0)
     if keep and what != "values":
         raise RequestError(f'"keep" is {keep!r} of {what}; it is how many snapshots of values are kept in the program')
-    asked: Message = {"what": what, "everyN": every, **({"keep": keep} if keep else {})}
+    together = arguments.get("together", False)
+    if together and what == "values" and not keep:
+        raise RequestError('"together" is for statistics, and for values with "keep": others are too large for one message')
+    asked: Message = {"what": what, "everyN": every, **({"keep": keep} if keep else {}), **({"together": True} if together else {})}
     if arguments.get("expression", "").strip():
         asked["expression"] = arguments["expression"].strip()
     elif "program" in arguments and "instruction" in arguments:

@@ -44,6 +44,7 @@ _SETTINGS: dict[str, Any] = {"capture": "breakpoint", "sampleEvery": 100, "snaps
 _CAPTURE = ("breakpoint", "watched", "all")
 _RANGES: dict[str, tuple[int, int]] = {"sampleEvery": (1, 1 << 31), "snapshotMaxBytes": (0, 1 << 40), "snapshotTimeoutMs": (1, 60_000)}
 _EVENTS_A_SECOND = 4000  # half of what the adapter can take: answers do not wait behind the others. What is more, the core leaves out
+_TOGETHER = 1 / 30  # seconds between events that gather what is told of several watches: what a screen can show
 _EVENTS_AT_ONCE = 64  # of up to snapshotMaxBytes each: requests are served between them
 
 
@@ -73,6 +74,8 @@ class Session:
         self.sampling = sampling.Sampling(self.new_hook())
         self._events: collections.deque[dict[str, Any]] = collections.deque()
         self._last_tick = 0.0
+        self._together: list[Answer] = []  # snapshots for the next event that gathers them
+        self._told_together = 0.0  # when the last one went out
         self._left_out, self._told_left_out = 0, 0.0  # snapshots that the core had no room for
         self._last_launches = -1
         self._prepared = False
@@ -186,9 +189,24 @@ class Session:
             if told is not None and "stats" in told and "of" not in told:
                 self.last_run.statistics(told["program"], told["instruction"], told["stats"], told["step"])
             if told is not None:
-                self.connection.event("snapshot", **told)
+                self._tell(told)
         self._tell_kept()
-        return len(events) / _EVENTS_A_SECOND
+        return max(len(events) / _EVENTS_A_SECOND, self._tell_together())
+
+    def _tell(self, told: Answer) -> None:
+        if self.watches.together(told["watchId"]):
+            self._together.append(told)
+        else:
+            self.connection.event("snapshot", **told)
+
+    def _tell_together(self) -> float:
+        """Sends what was gathered once its time has come; else gives the seconds until then."""
+        wait = self._told_together + _TOGETHER - time.monotonic()
+        if not self._together or wait > 0:
+            return wait if self._together else 0.0
+        gathered, self._together, self._told_together = self._together, [], time.monotonic()
+        self.connection.event("snapshots", snapshots=gathered)
+        return 0.0
 
     def _tell_left_out(self) -> None:
         now = time.monotonic()
@@ -198,9 +216,10 @@ class Session:
 
     def _tell_kept(self) -> None:
         for told in self.kept.waiting():
-            self.connection.event("snapshot", **told)
+            self._tell(told)
 
     def _tick(self) -> None:
+        self._tell_together()
         now = time.monotonic()
         if now - self._last_tick < TICK:
             return

@@ -47,6 +47,7 @@ class Watch:
     since: int = -1  # across: the step in which it was first taken, or again after a loss, perhaps not from its beginning
     times: dict[bool, tuple[int, int]] = field(default_factory=dict)  # across: by backward the last step, and how often in it
     told: bool = False  # why nothing can
+    together: bool = False  # what is told of it comes with what is told of others, in one event
     asked: int = 0  # the step in which it was set
     late: bool = False  # it has been looked for elsewhere some steps later
 
@@ -242,6 +243,10 @@ class Watches:
             "digest", watch=watch.id, name=watch.name, step=step, backward=backward, ordinal=watch.times[backward][1], shape=told["shape"],
             dtype=told["dtype"], path=where.path if where is not None else "", line=where.line if where is not None else 0, **taken)
 
+    def together(self, number: int | None) -> bool:
+        watch = None if number is None else self._watches.get(number)
+        return watch is not None and watch.together
+
     def lost(self) -> None:
         """Events have gone missing, which nobody can tell the watch of: which time in its step the next one is cannot be known."""
         for watch in self._watches.values():
@@ -288,7 +293,8 @@ def watch(session: Session, arguments: Arguments) -> Answer:
     Snapshots of an expression have the variable in `of`; of one that fails they are placeholders with the reason.
 
     keep: of "values" so many snapshots are kept here, for `view` and `compare`; their events have a `snapshot` number instead of data.
-    across: of these there are `digest` events instead, one for each, with `missing` where there is a placeholder."""
+    across: of these there are `digest` events instead, one for each, with `missing` where there is a placeholder.
+    together: of statistics and of what is kept; events come some times a second as `snapshots`, with all there are since the last."""
     what = need(arguments, "what", str, "stats")
     kinds = {"stats": _core.HOOK_STATS, "values": _core.HOOK_CAPTURE}
     if what not in kinds:
@@ -310,6 +316,9 @@ def watch(session: Session, arguments: Arguments) -> Answer:
     if not 0 <= keep <= MOST_KEPT or (keep and what != "values"):
         raise CommandError(f"keep is {keep} of {what}; of values up to {MOST_KEPT} snapshots are kept")
     made.across = bool(keep) and need(arguments, "across", bool, False)
+    made.together = need(arguments, "together", bool, False)
+    if made.together and what == "values" and not keep:
+        raise CommandError("together is for statistics and for snapshots that are kept: these would be large")
     if keep:
         session.kept.keep(made.id, keep)
     made.asked = session.step()

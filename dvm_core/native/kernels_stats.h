@@ -58,6 +58,38 @@ DVM_INLINE uint8_t bin_of(typename Layout<T>::U magnitude) {
   return uint8_t(magnitude >= L::infinity ? 32 : bin);
 }
 
+// How often each bin below 32 occurs in n bins, of which there is room for kStatsBlock. Few different bins, as of numbers of about one size, are
+// counted one after the other, 32 elements in an instruction; many in one pass, into four tables, or runs of one bin would wait for each other.
+inline void count_bins(uint64_t* counts, uint8_t* bin, int64_t n) {
+  constexpr int64_t kLanes = 32, kFew = 20;
+  using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
+  static_assert(kStatsBlock % kLanes == 0 && kStatsBlock / kLanes < 256);
+  uint32_t present = 0;
+  for (int64_t i = 0; i < n; ++i) present |= 1u << (bin[i] & 31);
+  if (__builtin_popcount(present) > kFew) {
+    uint16_t tables[4][33] = {};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+      for (int64_t t = 0; t < 4; ++t) ++tables[t][bin[i + t]];
+    }
+    for (; i < n; ++i) ++tables[0][bin[i]];
+    for (int b = 0; b < 32; ++b) counts[b] = uint64_t(tables[0][b]) + tables[1][b] + tables[2][b] + tables[3][b];
+    return;
+  }
+  const int64_t padded = (n + kLanes - 1) / kLanes * kLanes;
+  for (int64_t i = n; i < padded; ++i) bin[i] = 255;
+  for (; present; present &= present - 1) {
+    const int b = __builtin_ctz(present);
+    Bytes lanes = {};
+    for (int64_t i = 0; i < padded; i += kLanes) {
+      Bytes some;
+      __builtin_memcpy(&some, bin + i, kLanes);
+      lanes -= Bytes(some == uint8_t(b));  // a lane that is equal is -1
+    }
+    for (int64_t l = 0; l < kLanes; ++l) counts[b] += lanes[l];
+  }
+}
+
 // Sum of n >= 1 values in the order of a row reduction.
 inline double sum_of(const double* x, int64_t n) {
   double total;
@@ -83,8 +115,6 @@ void stats_block(Stats* s, const T* x, int64_t n) {
     zero += m == 0;
   }
   for (int64_t i = 0; i < n; ++i) bin[i] = bin_of<T>(magnitude[i]);
-  uint16_t counts[4][33] = {};  // four, or runs of one bin would wait for each other
-  for (int64_t i = 0; i < n; ++i) ++counts[i & 3][bin[i]];
 
   Stats block;
   block.count = n;
@@ -93,7 +123,7 @@ void stats_block(Stats* s, const T* x, int64_t n) {
   block.zero = zero;
   block.pos_inf = inf - negative;
   block.neg_inf = negative;
-  for (int b = 0; b < 32; ++b) block.histogram[b] = uint64_t(counts[0][b]) + counts[1][b] + counts[2][b] + counts[3][b];
+  count_bins(block.histogram, bin, n);
   if (block.finite > 0) {
     T edge[kStatsBlock], least, most;
     double value[kStatsBlock], size[kStatsBlock];

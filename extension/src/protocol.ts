@@ -61,7 +61,8 @@ export interface Plane {
   /** Every n-th row and column was looked at. */
   skip: [number, number];
   f64: boolean;
-  data: string;
+  /** base64 from the adapter; bytes on their way to a page, which are neither encoded nor decoded once more. */
+  data: string | Uint8Array;
   /** What is not finite: how many elements, and the index of the first. */
   bad?: { count: number; first: number[] };
 }

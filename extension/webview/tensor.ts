@@ -35,7 +35,7 @@ const valued = (id: string): HTMLElement & { value: string } => byId(id);
 /** Cells asked for: the map has about two pixels for each. */
 const MOST: [number, number] = [240, 240];
 /** Figures and charts follow a running program at a pace that can be read. */
-const CALM_MS = 100;
+const CALM_MS = 250;
 
 let state: PageState | undefined;
 let view: TensorView | undefined;
@@ -54,15 +54,18 @@ let mistake = '';
 
 // ---- asking ----------------------------------------------------------------------------------------------------------------------
 let newest = 0;
-let waiting: { tag: number; what: 'view' | 'compared' } | undefined;
+/** Views that are asked for, oldest first: a few at once, for an answer has a long way and the program goes on meanwhile. */
+let views: number[] = [];
+const MOST_AHEAD = 3;
+let comparing: number | undefined;
 let again = false;
 const tiles = new Map<number, { rows: [number, number]; columns: [number, number] }>();
 
-/** One question at a time: what is newer by the time of its answer is asked for then. */
+/** What is newer by the time of the answers is asked for then. Where two are compared there is one question at a time. */
 function ask(): void {
-  if (waiting) return void (again = true);
+  if (comparing !== undefined || views.length >= (partner ? 1 : MOST_AHEAD)) return void (again = true);
   again = false;
-  waiting = { tag: ++newest, what: 'view' };
+  views.push(++newest);
   api.postMessage({ type: 'view', tag: newest, window: window_, ...(snapshot === undefined ? {} : { snapshot }) });
 }
 
@@ -72,12 +75,12 @@ function askDifference(): void {
     alone();
     return done();
   }
-  waiting = { tag: ++newest, what: 'compared' };
+  comparing = ++newest;
   const [tolerance, relative] = [limit('tolerance'), limit('relative')];
   const of = view?.snapshot ?? snapshot;
   api.postMessage({
     type: 'compare',
-    tag: newest,
+    tag: comparing,
     window: window_,
     partner: b,
     tolerance,
@@ -122,7 +125,7 @@ window.addEventListener('message', ({ data }: MessageEvent<ToTensorPage>) => {
       extra = [...extra.filter((p) => p.id !== data.partner.id), data.partner];
       return choosePartner(data.partner);
     case 'stats':
-      return data.tag === newest || !waiting ? gotStats(data.stats) : undefined;
+      return data.tag === newest || quiet() ? gotStats(data.stats) : undefined;
     case 'error':
       return failed(data.tag, data.text);
     case 'view': {
@@ -131,10 +134,12 @@ window.addEventListener('message', ({ data }: MessageEvent<ToTensorPage>) => {
         tiles.delete(data.tag);
         return table.fill(tile.rows, tile.columns, data.view.texts ?? []);
       }
-      return data.tag === waiting?.tag ? gotView(data.view, data.stats) : undefined;
+      if (!views.includes(data.tag)) return;
+      views = views.filter((tag) => tag > data.tag); // one that an answer to a later one has overtaken is old
+      return gotView(data.view, data.stats);
     }
     case 'compared':
-      if (data.tag !== waiting?.tag) return;
+      if (data.tag !== comparing) return;
       mistake = '';
       showCompared(data.answer, data.label || stepText(otherStep()), limit('tolerance'), limit('relative'));
       picture.show(data.answer.plane, view?.shape ?? [], view?.step, true);
@@ -142,18 +147,21 @@ window.addEventListener('message', ({ data }: MessageEvent<ToTensorPage>) => {
   }
 });
 
+const quiet = (): boolean => !views.length && comparing === undefined;
+
 function done(): void {
-  waiting = undefined;
+  comparing = undefined;
   showNote();
   if (again) ask();
 }
 
 function failed(tag: number, text: string): void {
   if (tiles.delete(tag)) return table.failed();
-  if (tag !== waiting?.tag) return;
-  const comparing = waiting.what === 'compared';
+  const compared = tag === comparing;
+  if (!compared && !views.includes(tag)) return;
+  views = views.filter((other) => other !== tag);
   mistake = text;
-  if (comparing) alone();
+  if (compared) alone();
   else if (snapshot !== undefined) {
     snapshot = undefined; // its step is not kept any more
     again = true;
@@ -163,7 +171,7 @@ function failed(tag: number, text: string): void {
 
 // ---- the tensor ------------------------------------------------------------------------------------------------------------------
 function gotView(now: TensorView, its: Stats | undefined): void {
-  if (waiting && !partner) mistake = '';
+  if (!partner) mistake = '';
   const before = view?.shape;
   view = now;
   kept = now.kept ?? kept;

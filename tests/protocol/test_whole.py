@@ -220,9 +220,12 @@ def test_a_program_starts_anew_from_its_saved_file_on_another_device(session, pr
 def test_a_page_sees_kept_snapshots_of_a_running_loop_and_a_stop(session, program, tmp_path):
     line = line_of(program, "y = s.log()")
     watched = []
-    session.start(program, args=["100000", "0.005"], dvm={"snapshotTimeoutMs": 60_000}, at=lambda client: watched.append(
-        client.request("dvm/watch", expression="h", what="values", keep=8)["watchId"]))
+    session.start(program, args=["100000", "0.005"], dvm={"snapshotTimeoutMs": 60_000}, at=lambda client: watched.extend(
+        client.request("dvm/watch", expression=name, **more)["watchId"] for name, more in (
+            ("h", {"what": "values", "keep": 8}), ("s", {"together": True}), ("y", {"together": True}))))
     assert "data" not in session.event("dvm/snapshot")["body"]
+    together = session.event("dvm/snapshots", where=lambda body: len(body["snapshots"]) > 2)["body"]["snapshots"]
+    assert {body["watchId"] for body in together} == set(watched[1:]) and all("stats" in body for body in together)
     named = {"watchId": watched[0]}
     told = session.request("dvm/view", **named, most=[4, 2])
     assert (told["plane"]["height"], told["plane"]["width"]) == (4, 2)

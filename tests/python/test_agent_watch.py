@@ -146,6 +146,22 @@ def test_many_watches_at_different_rates_each_come_at_their_own_and_leave_nothin
     adapter.none("snapshot", 0.2)
 
 
+def test_what_is_told_of_several_watches_comes_together_and_lacks_no_step(adapter, model):
+    adapter.request("configure", snapshotTimeoutMs=60_000)
+    names = {adapter.request("watch", expression=name, together=True, **more)["watchId"]: (name, "keep" in more)
+             for name, more in (("h", {}), ("s", {}), ("y", {"what": "values", "keep": 8}))}
+    run(model, 6)
+    _core.synchronize_copies()
+    told, steps, kept = [], [], 0
+    while len(steps) < 6 or [t["step"] for t in told if t["name"] == "s"] != steps or kept < steps[-1]:
+        told += adapter.event("snapshots")["snapshots"]
+        steps = [t["step"] for t in told if t["name"] == "h"]
+        kept = max((t["step"] for t in told if "snapshot" in t), default=0)
+    assert steps == list(range(steps[0], steps[0] + 6))
+    assert all(names[t["watchId"]] == (t["name"], "snapshot" in t) and "data" not in t for t in told)
+    assert not [event for event in adapter.seen if event.get("ev") == "snapshot"]
+
+
 def test_a_watch_of_values_sends_bytes_every_nth_step(adapter, model):
     run(model)
     answer = adapter.request("watch", expression="s", path=model.__file__, what="values", everyN=3, name="s")
@@ -183,6 +199,7 @@ def test_watches_by_line_and_by_instruction(adapter, model):
 @pytest.mark.parametrize("arguments, text", [
     ({"expression": "h", "what": "bytes"}, "a watch shows stats or values"),
     ({"expression": "h", "everyN": 0}, "everyN is 0"),
+    ({"expression": "h", "what": "values", "together": True}, "together is for statistics and for snapshots that are kept"),
     ({}, "a watch needs an expression, a path and line, or a program and instruction"),
 ])
 def test_a_watch_that_cannot_be_meant_is_refused(adapter, arguments, text):

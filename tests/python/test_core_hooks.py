@@ -205,6 +205,7 @@ def test_statistics_of_views_moves_and_constants():
 @pytest.mark.parametrize("array", [
     np.array([], np.float32), np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1e30], np.float32),
     arange(9, 9)[::2, ::-3], np.arange(10, dtype=np.int64), np.array([True, False, True]), RNG.standard_normal(10_000),
+    np.exp2(RNG.uniform(-30, 10, 3001)).astype(np.float32), np.maximum(RNG.standard_normal(1055), 0).astype(np.float32),
     np.float16([1, 2, 65504]), np.int8([-128, 127])])
 def test_stats_of_any_array(array):
     assert_stats(_core.stats_of(array), array)

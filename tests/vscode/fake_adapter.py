@@ -101,9 +101,9 @@ class Adapter:
             time.sleep(0.01)
             self.step += 1
             self.event("dvm/step", step=self.step, launches=3 * self.step)
-            for watch_id, watch in list(self.watches.items()):
-                if self.step % watch["everyN"] == 0:
-                    self.event("dvm/snapshot", **self.snapshot(watch_id, watch))
+            due = [item for item in list(self.watches.items()) if self.step % item[1]["everyN"] == 0]
+            if due:
+                self.event("dvm/snapshots", snapshots=[self.snapshot(*item) for item in due])
             if self.breakpoints and self.step % 5 == 0:
                 self.line = min(self.breakpoints)
                 self.go.clear()

@@ -2,10 +2,14 @@
 import type { Plane } from '../protocol';
 import type { Window } from './tensor_messages';
 
-/** The cells of a plane, row by row. */
-export function cellsOf(plane: Plane): Float32Array | Float64Array {
-  const raw = Uint8Array.from(atob(plane.data), (c) => c.charCodeAt(0));
-  return plane.f64 ? new Float64Array(raw.buffer) : new Float32Array(raw.buffer);
+/** The plane with its cells as bytes. */
+export const inBytes = <T extends Plane | undefined>(plane: T): T =>
+  plane && { ...plane, data: typeof plane.data === 'string' ? Uint8Array.from(Buffer.from(plane.data, 'base64')) : plane.data };
+
+/** The cells of a plane in bytes, row by row. */
+export function cellsOf({ data, f64 }: Plane): Float32Array | Float64Array {
+  const { buffer } = Uint8Array.from(data as Uint8Array); // a copy begins where numbers of eight bytes may
+  return f64 ? new Float64Array(buffer) : new Float32Array(buffer);
 }
 
 /** The axes first drawn: the last two. A vector is one row, a scalar one cell: axis -1 stands for an axis of length 1. */

@@ -37,10 +37,9 @@ export class TensorViews implements vscode.Disposable {
       }),
       sessions.onEnded(() => this.pages.forEach((page) => page.runStateChanged())),
       model.onChanged(() => this.pages.forEach((page) => page.postState())),
-      model.onSnapshot(({ key, session, snapshot }) => {
-        // Statistics alone move the history; the values shown are still those of the newest snapshot of values.
-        if (snapshot.snapshot === undefined || session !== sessions.current()?.id) return;
-        for (const page of this.pages.values()) if (page.target.watch === key) page.stale();
+      model.onValues(({ session, keys }) => {
+        if (session !== sessions.current()?.id) return;
+        for (const page of this.pages.values()) if (page.target.watch !== undefined && keys.has(page.target.watch)) page.stale();
       }),
     ];
   }

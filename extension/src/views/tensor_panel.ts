@@ -7,6 +7,7 @@ import type { Sessions } from '../sessions';
 import { goTo } from '../watch/commands';
 import type { WatchModel } from '../watch/model';
 import { numpyLiteral, tabSeparated } from './literal';
+import { inBytes } from './planes';
 import { Partners } from './partners';
 import type { FromTensorPage, PageState, ToTensorPage } from './tensor_messages';
 import { mediaOf } from './page';
@@ -23,7 +24,7 @@ export interface Target {
 /** How a request names a tensor. */
 export type Named = Record<string, string | number>;
 
-const HISTORY_MS = 100;
+const HISTORY_MS = 250;
 
 export class TensorPanel implements vscode.Disposable {
   private readonly panel: vscode.WebviewPanel;
@@ -161,7 +162,8 @@ export class TensorPanel implements vscode.Disposable {
     const series = this.target.watch === undefined ? undefined : this.model.seriesOf(this.target.watch);
     // At a stop the tensor may have another value than at the end of the step before.
     const stats = view.snapshot === undefined || view.step === undefined ? undefined : series?.at(view.step);
-    return { type: 'view', tag, view, ...(stats ? { stats } : {}) };
+    const shown = view.plane ? { ...view, plane: inBytes(view.plane) } : view;
+    return { type: 'view', tag, view: shown, ...(stats ? { stats } : {}) };
   }
 
   /** What its watch keeps, where the tensor itself was found at the stop. */
@@ -190,7 +192,7 @@ export class TensorPanel implements vscode.Disposable {
       this.ownSnapshot(session, n),
     );
     const answer = await this.sessions.request<Compared>('dvm/compare', { a, b, ...window, tolerance, relative }, session);
-    return { type: 'compared', tag, answer, label };
+    return { type: 'compared', tag, answer: { ...answer, plane: inBytes(answer.plane) }, label };
   }
 
   private ownSnapshot(session: vscode.DebugSession, snapshot: number | undefined): Named {
@@ -232,7 +234,7 @@ export class TensorPanel implements vscode.Disposable {
   }
 
   // ---- to the page ---------------------------------------------------------------------------------------------------------------
-  /** History and partners; ten times a second is as current as an eye can see. */
+  /** History and partners; four times a second is as fast as they can be read. */
   postState(): void {
     if (!this.visible || this.timer) return;
     this.timer = setTimeout(

@@ -12,11 +12,10 @@ type What = (typeof WHAT)[number];
 /** Snapshots that stay in the program for each watch whose values are wanted. */
 const KEEP = 64;
 
-/** A sample of a watch in some session. */
-export interface Taken {
-  key: string;
+/** Definitions of whose values there is something newer in a session. */
+export interface Newer {
   session: string;
-  snapshot: Snapshot;
+  keys: ReadonlySet<string>;
 }
 
 export class WatchModel implements vscode.Disposable {
@@ -29,13 +28,13 @@ export class WatchModel implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
   private readonly disposables: vscode.Disposable[] = [];
   private readonly changed = new vscode.EventEmitter<void>();
-  private readonly snapshots = new vscode.EventEmitter<Taken>();
+  private readonly newer = new vscode.EventEmitter<Newer>();
   /** Definitions whose values are wanted beside their statistics, and how many want them. */
   private readonly values = new Map<string, number>();
-  /** Something to show has changed; at most ten times a second. */
+  /** Something to show has changed; at most five times a second. */
   readonly onChanged = this.changed.event;
-  /** Every sample of every session, as it comes. */
-  readonly onSnapshot = this.snapshots.event;
+  /** Values were taken. Statistics alone are none. */
+  readonly onValues = this.newer.event;
 
   constructor(
     private readonly memento: vscode.Memento,
@@ -44,14 +43,14 @@ export class WatchModel implements vscode.Disposable {
     this.definitions = memento.get<Definition[]>(STATE, []);
     this.disposables.push(
       this.changed,
-      this.snapshots,
+      this.newer,
       sessions.onReady((session) => this.begin(session)),
       sessions.onEnded((session) => {
         this.ids.delete(session.id);
         this.forgetPrograms(session.id);
       }),
       sessions.onEvent((e) => {
-        if (e.name === 'dvm/snapshot') this.receive(e.session.id, e.body as Snapshot);
+        if (e.name === 'dvm/snapshots') this.receive(e.session.id, (e.body as { snapshots: Snapshot[] }).snapshots);
         if (e.name === 'dvm/notice') this.refused(e.session.id, e.body as Notice);
         if (e.name === 'dvm/restarted') this.forget(e.session.id);
       }),
@@ -164,7 +163,7 @@ export class WatchModel implements vscode.Disposable {
     const which = of ? { program: of.program, instruction: of.instruction } : { expression, ...place };
     try {
       for (const what of whats) {
-        const args = { ...which, what, everyN, name: expression, ...(what === 'values' ? { keep: KEEP } : {}) };
+        const args = { ...which, what, everyN, name: expression, together: true, ...(what === 'values' ? { keep: KEEP } : {}) };
         const { watchId, message } = await this.sessions.request<WatchAnswer>('dvm/watch', args, session);
         if (!this.wants(session, definition, what)) {
           await this.sessions.request('dvm/unwatch', { watchId }, session);
@@ -204,13 +203,17 @@ export class WatchModel implements vscode.Disposable {
     }
   }
 
-  private receive(session: string, snapshot: Snapshot): void {
-    const watch = snapshot.watchId === null ? undefined : this.ids.get(session)?.get(snapshot.watchId);
-    if (!watch) return;
-    const series = this.seriesIn(session, watch.key);
-    if (watch.what === 'stats') series.add(snapshot);
-    else series.missing = placeholderReason(snapshot);
-    this.snapshots.fire({ key: watch.key, session, snapshot });
+  private receive(session: string, snapshots: readonly Snapshot[]): void {
+    const keys = new Set<string>();
+    for (const snapshot of snapshots) {
+      const watch = snapshot.watchId === null ? undefined : this.ids.get(session)?.get(snapshot.watchId);
+      if (!watch) continue;
+      const series = this.seriesIn(session, watch.key);
+      if (watch.what === 'stats') series.add(snapshot);
+      else series.missing = placeholderReason(snapshot);
+      if (snapshot.snapshot !== undefined) keys.add(watch.key);
+    }
+    if (keys.size) this.newer.fire({ session, keys });
     this.changeSoon();
   }
 
@@ -240,12 +243,12 @@ export class WatchModel implements vscode.Disposable {
     this.changeSoon();
   }
 
-  /** Snapshots may come at hundreds a second; a tree redrawn at ten is as current as an eye can see. */
+  /** Snapshots may come at hundreds a second; a tree redrawn at five is as current as an eye can read. */
   private changeSoon(): void {
     this.timer ??= setTimeout(() => {
       this.timer = undefined;
       this.changed.fire();
-    }, 100);
+    }, 200);
   }
 
   dispose(): void {

@@ -89,8 +89,7 @@ export class Workbench {
   // --- editors ---------------------------------------------------------------
 
   async openFile(name) {
-    await this.#palette('Control+P', name);
-    await (await this.#row(path.basename(name))).click();
+    await this.typed(path.basename(name), 'Control+P', '');
     await this.editor(name).locator('.view-line').first().waitFor();
   }
 

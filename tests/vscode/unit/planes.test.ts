@@ -7,6 +7,7 @@ import {
   earlier,
   extentOf,
   fitted,
+  inBytes,
   indexText,
   withAxis,
   zoomed,
@@ -28,8 +29,11 @@ const plane = (more: Partial<Plane> = {}): Plane => ({
 });
 
 test('cells are read as what they are, NaN and infinity too', () => {
-  assert.deepEqual([...cellsOf(plane({ data: base64(new Float32Array([1.5, NaN, -Infinity])) }))], [1.5, NaN, -Infinity]);
-  assert.deepEqual([...cellsOf(plane({ f64: true, data: base64(new Float64Array([1e300])) }))], [1e300]);
+  assert.deepEqual(
+    [...cellsOf(inBytes(plane({ data: base64(new Float32Array([1.5, NaN, -Infinity])) })))],
+    [1.5, NaN, -Infinity],
+  );
+  assert.deepEqual([...cellsOf(inBytes(plane({ f64: true, data: base64(new Float64Array([1e300])) })))], [1e300]);
 });
 
 test('vectors are one row, scalars one cell', () => {
