@@ -11,11 +11,13 @@ from dvm_wire import HEADER, WireError, body_length, decode, encode
 
 from .errors import PeerGone, RequestError
 from .log import Log
+from .path_map import PathMap
 
 Message = dict[str, Any]
 
 HELLO_LIMIT = 64 << 10  # bytes of that first frame, from a peer that has not shown a token yet
 ANSWER_TIMEOUT = 30.0
+_OWN_PATHS = ("begunAs",)  # commands that name files as the program does
 LARGE = 1 << 20  # bytes from which a frame is parsed on a thread: the loop answers meanwhile
 
 
@@ -46,6 +48,7 @@ class AgentPeer:
         self.gone = False
         self.on_event: Callable[[Message], None] = lambda event: None
         self.on_gone: Callable[[], None] = lambda: None
+        self.paths: PathMap | None = None  # where the program's files are called otherwise
         self._reader, self._writer, self._log = reader, writer, log
         self._last = 0
         self._waiting: dict[int, asyncio.Future[Message]] = {}
@@ -58,6 +61,8 @@ class AgentPeer:
             future.exception()
             return future
         self._last += 1
+        if self.paths and command not in _OWN_PATHS:
+            arguments = self.paths.message_to_program(arguments)
         message = {**arguments, "id": self._last, "cmd": command}
         self._log.message("->", "agent", message)
         self._writer.write(encode(message))
@@ -90,6 +95,8 @@ class AgentPeer:
     def handle(self, message: Message) -> None:
         """A frame of the agent's."""
         self._log.message("<-", "agent", message)
+        if self.paths:
+            message = self.paths.message_to_client(message)
         if isinstance(message.get("re"), int):
             future = self._waiting.pop(message["re"], None)
             if future and not future.done():

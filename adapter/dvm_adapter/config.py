@@ -9,6 +9,7 @@ from typing import Any
 
 from dvm_wire import ENV_ADDRESS, ENV_LAUNCHED, ENV_TOKEN
 
+from . import path_map
 from .errors import RequestError
 
 HOT_RELOAD = ("onSave", "manual", "off")
@@ -71,6 +72,7 @@ class Config:
     no_debug: bool = False
     settings: dict[str, Any] = field(default_factory=lambda: read_settings({}))
     arguments: dict[str, Any] = field(default_factory=dict)  # as the client gave them
+    mappings: list[dict[str, str]] = field(default_factory=list)  # of paths
     connect: tuple[str, int] | None = None  # a debugpy that already listens
     child: int | None = None  # process id of a child session's process
     process: int | None = None  # a running program that waits for no debugger
@@ -80,6 +82,7 @@ class Config:
     def read(cls, command: str, arguments: dict[str, Any]) -> Config:
         """Raises RequestError for what cannot be meant."""
         config = cls(launched=command == "launch", settings=read_settings(arguments.get("dvm")), arguments=arguments)
+        config.mappings = path_map.read(arguments.get("pathMappings"))
         config.no_debug = bool(arguments.get("noDebug"))
         if command == "attach":
             if "device" not in (arguments.get("dvm") or {}):
@@ -126,6 +129,8 @@ def for_debugpy(config: Config, environment: Mapping[str, str]) -> dict[str, Any
     # debugpy takes the type as a word of its own; its autoReload re-executes modules, which would fight our hot reload.
     arguments["type"] = "python"
     arguments["autoReload"] = {"enable": False}
+    if config.mappings:
+        arguments["pathMappings"] = config.mappings
     if config.launched:
         given = arguments.get("env")
         if given is not None and not isinstance(given, Mapping):

@@ -58,6 +58,9 @@ async def begin(session: Session, config: Config) -> Body:
     session.config = config
     environment = environment_for(config, session.agents.address, session.agents.token)
     forwarded = for_debugpy(config, environment)
+    for mapping in config.mappings:
+        if not os.path.isdir(mapping["localRoot"]):
+            session.output.say(f"pathMappings: there is no folder {mapping['localRoot']} here, so no breakpoint is set by it", "important")
     access = ""  # that the program's own debugger asks of ours
     if config.launched:
         check_program(config)

@@ -222,7 +222,9 @@ class Reloads:
         found = {script} if (script := self._script()) else set()
         with contextlib.suppress(RequestError, ValueError, TypeError):
             answer = await asyncio.wait_for(self._session.python.ask("evaluate", {"expression": _SOURCES, "context": "clipboard"}), 5)
-            found.update(json.loads(str(answer.get("result", "[]")).strip("'")))
+            loaded = json.loads(str(answer.get("result", "[]")).strip("'"))
+            paths = self._session.agent.paths if self._session.agent is not None else None
+            found.update(map(paths.to_client, loaded) if paths else loaded)
         return found
 
     async def _watch(self) -> None:

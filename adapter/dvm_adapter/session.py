@@ -20,6 +20,7 @@ from .errors import PeerGone, RequestError
 from .events import PythonEvents, TensorEvents
 from .log import Log
 from .output import Output
+from .path_map import PathMap
 from .processes import Debuggee
 from .progress import Progress
 from .rank import Member
@@ -147,6 +148,7 @@ class Session:
     def use_agent(self, agent: AgentPeer) -> None:
         """Tells a new agent everything the client has asked for so far."""
         self.agent = agent
+        agent.paths = PathMap(self.config.mappings, str(agent.hello.get("cwd") or ""))
         agent.on_event = self.tensor_events.handle
         agent.on_gone = self._agent_gone
         self.log.note(f"agent connected: pid {agent.pid}")

@@ -28,6 +28,13 @@ def hidden(thread: threading.Thread) -> threading.Thread:
     return thread
 
 
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it has been removed
+        return ""
+
+
 class Connection:
     """One connection. `on_message` and `on_tick` run on its thread, `on_gone` there as well, once, when the adapter has gone."""
 
@@ -53,7 +60,7 @@ class Connection:
         if sock is None:
             return None
         hello = {"type": "hello", "token": os.environ.get(dvm_wire.ENV_TOKEN, ""), "pid": os.getpid(),
-                 "python": list(sys.version_info[:2]), "device": device}
+                 "python": list(sys.version_info[:2]), "device": device, "cwd": _cwd()}
         dvm_wire.write_frame(sock, hello)
         return cls(sock)
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import dvm_adapter.session  # noqa: F401 - declares all requests
 import pytest
-from dvm_adapter import addresses, arguments, conditions, config, own_arguments, progress
+from dvm_adapter import addresses, arguments, conditions, config, own_arguments, path_map, progress
 from dvm_adapter.errors import RequestError
 from dvm_adapter.evaluate import is_harmless
 from dvm_adapter.references import FIRST, References
@@ -206,3 +206,30 @@ def test_long_work_is_told_of_while_it_goes_on(monkeypatch):
     assert all(body["progressId"] == "dvm-7" for _, body in told)
     assert [told[1][1]["message"], told[5][1]["message"]] == ["0 s", "new code is built, and waits for the next captured call, 0 s"]
     assert "message" not in told[0][1] and told[4][1]["message"] == "new code is built, and waits for the next captured call"
+
+
+ROOTS = [{"localRoot": "/work/src/", "remoteRoot": "/app"}, {"localRoot": "/work/src/lib", "remoteRoot": "/usr/lib/mine"},
+         {"localRoot": "c:\\code", "remoteRoot": "/code"}, {"localRoot": "/here", "remoteRoot": "."}]
+
+
+@pytest.mark.parametrize(("client", "program"), [
+    ("/work/src/a.py", "/app/a.py"), ("/work/src/lib/b.py", "/usr/lib/mine/b.py"), ("/work/srcs/a.py", "/work/srcs/a.py"),
+    ("C:\\code\\x\\a.py", "/code/x/a.py"), ("c:/code/a.py", "/code/a.py"), ("/here/a.py", "/run/a.py"), ("/work/src", "/app"),
+    ("", ""), ("/elsewhere.py", "/elsewhere.py"), ("/work/src//a.py", "/app/a.py")])
+def test_paths_of_the_client_and_of_the_program_lead_to_each_other(client, program):
+    """Whole folders, the longest first, slashes of either kind, a drive's letter of either case, separators at the end or none."""
+    paths = path_map.PathMap(path_map.read(ROOTS), "/run/")
+    assert paths.to_program(client) == program
+    back = paths.to_client(program)
+    assert back.replace("\\", "/").lower() == client.replace("\\", "/").replace("//", "/").lower()
+    message = {"lines": [{"path": client, "line": 1}], "text": client, "place": {"file": client}}
+    assert paths.message_to_program(message) == {"lines": [{"path": program, "line": 1}], "text": client, "place": {"file": program}}
+
+
+def test_mappings_that_cannot_be_meant_are_refused_and_debugpy_gets_them_without_separators():
+    for wrong in ({}, [1], [{"localRoot": "/a"}], [{"localRoot": "", "remoteRoot": "/b"}]):
+        with pytest.raises(RequestError, match="pathMappings"):
+            config.Config.read("launch", {"program": "x.py", "pathMappings": wrong})
+    launch = config.Config.read("launch", {"program": "x.py", "pathMappings": [{"localRoot": "/a/", "remoteRoot": "/b\\"}]})
+    assert config.for_debugpy(launch, {})["pathMappings"] == [{"localRoot": "/a", "remoteRoot": "/b"}]
+    assert not path_map.PathMap(path_map.read([{"localRoot": "/a", "remoteRoot": "."}]))  # not known where the program stands

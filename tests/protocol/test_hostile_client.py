@@ -1,8 +1,16 @@
 """What a client should not send leaves the session alive: each of these once made debugpy, or its server in the program, deaf."""
+import asyncio
+import io
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from harness import PROGRAMS, line_of
+from dvm_adapter import registry
+from dvm_adapter.channel import Channel
+from dvm_adapter.client import read_message
+from dvm_adapter.log import Log
+from dvm_adapter.session import Session
+from harness import BOUND, PROGRAMS, line_of
 
 PLAIN = PROGRAMS / "plain.py"
 
@@ -73,3 +81,48 @@ def test_debugpys_line_0_of_a_file_it_found_empty_is_not_shown():
     assert point.shown()["verified"] and point.shown()["message"] == "stops once"
     point.tensor = {"verified": False, "message": "not here"}
     assert "message" not in point.shown()
+
+
+def served(handler):
+    """What is written for a request with that handler: the whole messages."""
+    written = bytearray()
+    writer = SimpleNamespace(write=written.extend, is_closing=lambda: False, close=lambda: None)
+
+    async def serve():
+        session = Session(Channel("client", asyncio.StreamReader(), writer, Log()), Log())
+        session.client_arguments = {"adapterID": "dvm"}
+        await session._serve("test/odd", {"seq": 5, "type": "request", "command": "test/odd"})
+
+    try:
+        registry.request("test/odd", needs=registry.Needs.NOTHING)(handler)
+        asyncio.run(serve())
+    finally:
+        del registry.requests["test/odd"]
+    stream, messages = io.BytesIO(bytes(written)), []
+    while (message := read_message(stream)) is not None:
+        messages.append(message)
+    return messages
+
+
+@pytest.mark.parametrize(("body", "told"), [({"x": object()}, False), ({"x": {1, 2}}, False), ({1j: 2}, False), ({"x": "\ud800"}, True),
+                                            ({"x": float("nan")}, True), ({"x": "\u2028 é 漢"}, True), (None, True)])
+def test_a_request_is_answered_once_also_where_its_answer_cannot_be_written(body, told):
+    """A body that is no JSON must not leave the client waiting, nor a NaN or half a surrogate make the frame one that it drops."""
+    async def handler(session, arguments):
+        return body
+
+    (answer,) = served(handler)
+    assert (answer["request_seq"], answer["success"]) == (5, told)
+    if not told:
+        assert answer["message"].startswith("test/odd failed in the debug adapter: TypeError")
+
+
+def test_a_request_still_at_work_when_the_client_disconnects_holds_nothing_back(session):
+    session.start(PROGRAMS / "fake_debuggee.py", args=["1"], at=lambda client: client.set_breakpoints(
+        str(PROGRAMS / "fake_debuggee.py"), [line_of(PROGRAMS / "fake_debuggee.py", "h = x * 2")]))
+    session.stopped()
+    frame = session.stack(1)[0]["id"]
+    session.begin("evaluate", expression="slow", frameId=frame, context="watch")
+    assert session.request("threads")["threads"]  # answered beside it
+    assert session.request("disconnect", terminateDebuggee=True) == {}
+    assert session.process.wait(BOUND) == 0

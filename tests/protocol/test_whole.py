@@ -194,6 +194,31 @@ def test_a_watch_follows_a_value_that_is_fused_away(session, program):
         assert body["name"] == "hidden" and body["stats"]["max"] == pytest.approx(float((X * W).max()))
 
 
+def test_a_program_whose_files_are_called_otherwise_is_stopped_in_watched_and_edited(session, program, tmp_path):
+    """`pathMappings`, as of a container: the client has its own copy of the source, and hears of no other path."""
+    (tmp_path / "mine").mkdir()
+    mine = str(shutil.copy(program, tmp_path / "mine" / "loop.py"))
+    line = line_of(mine, "s = h + scale")
+
+    def configure(client):
+        client.set_breakpoints(mine, [{"line": line, "mode": "both"}])
+        client.request("dvm/watch", expression="h", path=mine, line=line - 1)
+
+    session.start(program, args=["100000", "0.01"], at=configure, cwd=str(tmp_path), dvm={"hotReload": "off"},
+                  pathMappings=[{"localRoot": str(tmp_path / "mine") + "/", "remoteRoot": "."}])
+    session.stopped(reason="breakpoint", hitBreakpointIds=[1])
+    frames = session.stack(1)
+    assert [(f["name"], f["source"]["path"]) for f in (frames[0], frames[2])] == [("s = h + scale", mine), ("forward", mine)]
+    assert [told["file"] for told in session.request("dvm/line", path=mine, line=line - 1)["programs"]] == [mine]
+    session.set_breakpoints(mine, [])
+    session.go_on()
+    session.event("dvm/snapshot", where=lambda body: body["name"] == "h")
+    Path(program).write_text(Path(program).read_text().replace("/ 2", "/ 4"))
+    answer = session.request("dvm/reload", path=mine)
+    assert (answer["outcome"], answer["path"]) == ("applied", mine)
+    assert {body["path"] for body in session.seen("dvm/reload")} == {mine}
+
+
 def test_a_program_starts_anew_from_its_saved_file_on_another_device(session, program):
     """Breakpoint and watch stay; the configuration that comes with the request holds, and steps count from one."""
     def configure(client):

@@ -13,7 +13,8 @@ from dvm_core import programs
 
 def test_hello_says_who_it_is(adapter):
     version = list(sys.version_info[:2])
-    assert adapter.hello == {"type": "hello", "token": adapter.token, "pid": os.getpid(), "python": version, "device": "cpu"}
+    assert adapter.hello == {"type": "hello", "token": adapter.token, "pid": os.getpid(), "python": version, "device": "cpu",
+                             "cwd": os.getcwd()}
 
 
 def test_every_request_is_answered(adapter):
