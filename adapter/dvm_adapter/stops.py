@@ -153,7 +153,14 @@ class Stops:
         step, self._step = self._step, None
         if step is not None and self._python_thread is not None:
             self._python_thread = None
-            self._session.python.request(step[0], {"threadId": step[1]})
+            self._session.spawn(self._step_python(step[0], {"threadId": step[1]}))
+
+    async def _step_python(self, command: str, arguments: Message) -> Message:
+        """debugpy's step. It goes over the next part of a function that is compiled in parts: the agent stops there."""
+        if command != "stepOut" and self._session.has_agent and (ident := await self.ident_of(arguments.get("threadId", 0))) is not None:
+            with contextlib.suppress(RequestError):
+                await self._session.tensors.ask("follow", thread=ident, timeout=TENSOR_TIMEOUT)
+        return await self._session.python.ask(command, arguments)
 
     async def _announce_vm(self, event: Message, thread: int, *, python: bool) -> None:
         reason = str(event.get("reason", "breakpoint"))
@@ -281,7 +288,7 @@ class Stops:
         self._leave()
         self._python_thread = None
         # debugpy knows lines only; its own answer to a finer granularity would be an error.
-        return await self._session.python.ask(command, {key: value for key, value in arguments.items() if key != "granularity"})
+        return await self._step_python(command, {key: value for key, value in arguments.items() if key != "granularity"})
 
     async def _step_vm(self, command: str, arguments: Message, stop: Stop) -> bool:
         kind = {"next": "line", "stepIn": "instruction", "stepOut": "out"}[command]

@@ -51,7 +51,7 @@ class Breakpoints:
         self._instructions: list[Point] = []
         self._by_hook: dict[int, Point] = {}
         self._given: dict[str, str] = {}  # real path -> the spelling the editor uses
-        self._graph_mode: set[int] = set()  # programs whose Python body does not run again
+        self.graph_mode: set[int] = set()  # programs whose Python body does not run again
         self._gradients: dict[str, set[int]] = {}  # real path -> lines that backward instructions come from
         self._looked_at: set[int] = set()  # programs whose lines are in there
 
@@ -122,7 +122,7 @@ class Breakpoints:
     def new_program(self, program: Any, graph_mode: bool) -> None:
         """On the capturing thread, before the program's first launch."""
         if graph_mode:
-            self._graph_mode.add(program.id)
+            self.graph_mode.add(program.id)
         self._note_gradients(program)
         for point in self._lines:
             was = point.bound, point.hint
@@ -179,7 +179,7 @@ class Breakpoints:
                 point.bound = _tensor_line(program, instruction, backward)
             # A line that Python itself runs stops there, by Python's debugger; a second stop in the VM would be one too many.
             if (backward and point.mode in ("backward", "both")) or (
-                    not backward and point.mode in ("forward", "both") and program.id in self._graph_mode):
+                    not backward and point.mode in ("forward", "both") and program.id in self.graph_mode):
                 self._hook(point, program, instruction)
 
     @staticmethod

@@ -17,6 +17,7 @@ from . import (  # noqa: F401 - each declares commands
     breakpoints,
     commands,
     data,
+    following,
     kept,
     look,
     memory,
@@ -72,6 +73,7 @@ class Session:
         self.pace = together.Pace()
         self._hooks = 0
         self.sampling = sampling.Sampling(self.new_hook())
+        self.following = following.Following(self)
         self._events: collections.deque[dict[str, Any]] = collections.deque()
         self._last_tick = 0.0
         self._together: list[Answer] = []  # snapshots for the next event that gathers them
@@ -101,7 +103,7 @@ class Session:
         with contextlib.ExitStack() as parts:  # the last one entered ends first
             for part in reversed((
                     self._give_up, self.stops.release_all, self.breakpoints.clear, self.data.clear, self.watches.clear, self.sampling.stop,
-                    self.switching.forget, lambda: self.set_filters({}),
+                    self.following.end, self.switching.forget, lambda: self.set_filters({}),
                     lambda: _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"]), lambda: _core.set_program_handler(None),
                     lambda: _core.set_stop_handler(None), _core.clear_hooks, lambda: _core.memory_log(False), tracing.TRACING.leave,
                     lambda: notices.remove_sink(self._notice_sink), self.last_run.stop,
@@ -167,7 +169,9 @@ class Session:
         """On the capturing thread, before the program's first launch. Never raises."""
         try:
             active = capture.launching()
-            self.breakpoints.new_program(program, active is not None and active.mode == "graph")
+            graph_mode = active is not None and active.mode == "graph"
+            self.breakpoints.new_program(program, graph_mode)
+            self.following.new_program(program, graph_mode)
             self.data.new_program(program)
             self.watches.new_program(program)
             self.sampling.new_program(program)

@@ -112,8 +112,8 @@ class Stops:
             view.at, reason, text = found.instruction, found.name, found.text
         points = self._session.breakpoints.at(hooks) if reason == "hook" else []
         hit = self._stopping(points, view)
-        if reason != "hook" or hit:
-            kind = reason if reason != "hook" else "breakpoint" if any(point.path for point in hit) else "instruction"
+        if reason != "hook" or hit or self._session.following.hit(hooks):
+            kind = reason if reason != "hook" else "breakpoint" if any(point.path for point in hit) else "instruction" if hit else "step"
             if hit and all(point.tile is not None for point in hit):
                 self._enter_tiles(view, hit)
             self._hold(view, kind, [point.id for point in hit], text)
@@ -176,6 +176,7 @@ class Stops:
 
     def _stand(self, stop: Stop, kind: str, points: list[int], frame: FrameType | None, text: str) -> None:
         """Announces the stop and holds this thread until it is over. text: why, if that is known; else a NaN or infinity is explained."""
+        self._session.following.end()
         text = text or (self._why(kind, stop.view) if kind in ("nan", "inf") else "")
         top = python_stop.top_user_frame(frame)
         stop.joined = python_stop.attached() and top is not None
@@ -243,6 +244,7 @@ class Stops:
         """Python stands by itself. Inside a captured call, what was recorded so far is run, and the line is described; `found` is what a
         numeric filter has to say of it."""
         self.found = None
+        self._session.following.end()
         frame = user_frame(sys._current_frames().get(ident))
         captures = self._session.captures(ident)
         self.python_paused = ident

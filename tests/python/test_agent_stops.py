@@ -2,6 +2,8 @@
 # ruff: noqa: F811 - fixtures are named as what they are imported as
 import os
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -52,6 +54,34 @@ def test_forward_mode_leaves_stream_lines_to_python(adapter):
     bound = adapter.event("bound")
     assert (bound["id"], bound["verified"], bound["tensorLine"]["backward"]) == (7, True, False)
     adapter.none("vmstop")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_step_of_python_ends_at_the_next_part_of_its_function(adapter, known):
+    """As between the parts that PyTorch compiles around a graph break: the next one is called by code that Python's debugger steps over.
+    Whether it was compiled before or is only now; not on another thread, and not once the step has ended."""
+    here = model.path
+    model.path = here if known else f"{here}.other"  # of the first part
+    reference = model(X, "graph")
+    model.path = here
+    namespace, gate = {}, threading.Event()
+    lines = "def forward(wait, launch):\n    wait()\n    return launch()\n\n\n"
+    exec(compile(lines, model.path, "exec"), namespace)
+    program = Running(namespace["forward"], gate.wait, lambda: model(X, "graph"))
+    while sys._current_frames()[program.thread.ident].f_code.co_name != "wait":
+        time.sleep(0.01)
+    adapter.request("follow", thread=program.thread.ident)
+    if known:
+        assert same(Running(model, X, "graph").join(), reference)  # another thread
+        adapter.none("vmstop", 0.1)
+    gate.set()
+    stop = adapter.event("vmstop")
+    assert (stop["reason"], stop["thread"], stop["bp"]) == ("step", program.thread.ident, [])
+    assert (stop["FRAME"]["instruction"], stop["FRAME"]["line"]) == (0, LINE_H)
+    adapter.request("go")
+    result = program.join()
+    assert same(result, reference) and same(result, model(X, "graph"))
+    adapter.none("vmstop", 0.1)
 
 
 def test_the_head_of_a_captured_function_is_told_where_its_calls_stop(adapter):
