@@ -37,15 +37,25 @@ _queue: collections.deque[tuple[int, Callable[[int], None]]] = collections.deque
 # With the file that was edited, "" if any call can show it, what has to agree to the recorded call, and who hears of late trials.
 _trials: list[tuple[Callable[[BaseException], None], str, Callable[[], None], Late | None]] = []
 _late: list[tuple[Late, set[str]]] = []  # in the order of their swaps, each with the captured functions that were not called since
-_names: dict[str, None] = {}  # of captured functions that were called, the last called last
+_names: dict[str, None] = {}  # of captured functions that were called
+_late_lock = threading.RLock()
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
 _here = threading.local()
 _called = False  # whether a captured call was ever made
 _attempts: dict[int, set[Any]] = {}  # of the threads that make such a call: what has passed in it while something waited
-os.register_at_fork(after_in_child=_attempts.clear)
 version = 0  # goes up whenever queued code was put in force or taken back; traces of graph mode depend on it
+
+
+def _in_child() -> None:
+    """After a fork: the threads that made calls or held a lock are the parent's."""
+    global _lock, _late_lock
+    _lock, _late_lock = threading.Lock(), threading.RLock()
+    _attempts.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 class OutputsChanged(Error):
@@ -143,20 +153,23 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
             tried, successes = False, []
     if not tried:
         result = _untried(name, number, key, run)
-    if _late:
-        for _, names in _late:
-            names.discard(name)
-        _late[:] = [entry for entry in _late if entry[1]]
-    if tried:
-        _late.extend((late, _names.keys() - {name}) for late in lates if late is not None and _names.keys() - {name})
-        del _late[:-_LATE]
-    _names.pop(name, None)
-    _names[name] = None
-    if len(_names) > _NAMES:
-        del _names[next(iter(_names))]
+    if _late or tried or name not in _names:
+        _passed(name, [late for late in lates if late is not None] if tried else [])
     for callback in successes:
         _guarded(callback, number)
     return result
+
+
+def _passed(name: str, lates: list[Late]) -> None:
+    """A call has passed, and with it the trial of what `lates` hear of."""
+    with _late_lock:
+        for _, names in _late:
+            names.discard(name)
+        others = _names.keys() - {name}
+        _late[:] = [entry for entry in [*_late, *((late, set(others)) for late in lates)] if entry[1]][-_LATE:]
+        _names[name] = None
+        if len(_names) > _NAMES:
+            del _names[next(iter(_names))]
 
 
 def _untried(name: str, number: int, key: tuple[str, Hashable], run: Callable[[int, Check | None], T]) -> T:
@@ -187,9 +200,10 @@ def _untried(name: str, number: int, key: tuple[str, Hashable], run: Callable[[i
 def _undo_late(name: str, error: Exception) -> bool:
     """Undoes what was swapped since that captured function was called, the last first, as far as it is to blame for the error."""
     undone = False
-    while _late and name in _late[-1][1] and _late[-1][0](error):
-        _late.pop()
-        undone = True
+    with _late_lock:  # of two threads that fail at once the second finds it undone
+        while _late and name in _late[-1][1] and _late[-1][0](error):
+            _late.pop()
+            undone = True
     return undone
 
 
