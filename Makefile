@@ -73,8 +73,9 @@ test-devices: setup ## the conformance cases on the faithful devices, too
 	for device in npu-sim:910b:faithful npu-sim:950:faithful; do \
 	  DVM_DEVICE=$$device $(PY) -m pytest $(WORKERS) --dist loadfile tests/conformance; done
 
-test-protocol: setup ## the debug adapter over real DAP
+test-protocol: setup $(STAMPS)/node ## the debug adapter over real DAP, under three clients
 	$(PY) -m pytest $(WORKERS) --dist worksteal tests/protocol
+	DVM_TEST_PYTHON=$(CURDIR)/$(PY) node --test tests/protocol/testsupport/suite.mjs
 
 test-extension: $(STAMPS)/venv $(STAMPS)/extension $(STAMPS)/vscode ## the extension on a stand-in adapter
 	node --test build/exttest/unit/

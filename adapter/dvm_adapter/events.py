@@ -97,6 +97,7 @@ class PythonEvents:
             session.python.request("evaluate", {"expression": expression, "context": "clipboard"})
         if session.restarting is None:  # else the client has configured everything already
             session.event("initialized")
+            session.configurable.set()
 
     async def _on_process(self, body: Message) -> None:
         session = self._session

@@ -50,7 +50,12 @@ async def attach(session: Session, arguments: Body) -> Body:
 async def _start(session: Session, command: str, arguments: Body) -> Body:
     if session.has_python or session.config.arguments:
         raise RequestError(f"{command}: this session has a program already")
-    return await begin(session, Config.read(command, arguments))
+    config = Config.read(command, arguments)
+    session.configurable.clear()
+    try:
+        return await begin(session, config)
+    finally:
+        session.configurable.set()  # it may have failed
 
 
 async def begin(session: Session, config: Config) -> Body:

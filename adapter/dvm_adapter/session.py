@@ -70,6 +70,8 @@ class Session:
         self.terminated = False  # the client has been told that the program is over
         self.closing = False
         self.restarting: asyncio.Task[Any] | None = None  # one program has ended and the next has not begun
+        self.configurable = asyncio.Event()  # not set while a program is being launched or attached to
+        self.configurable.set()
         self._debugpy: DebugpyPeer | None = None
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._running = 0  # requests in flight that make the program go on
@@ -239,6 +241,8 @@ class Session:
                     raise RequestError(f"unknown request {command!r}")
                 body: Message | None = await self.python.ask(command, checked(command, arguments))
             else:
+                if declared.needs is Needs.PROGRAM:
+                    await self.configurable.wait()  # clients may send what follows `launch` without waiting for `initialized`
                 self._check_state(declared)
                 with Progress(self, command, message.get("seq", -1)):
                     body = await declared.handler(self, checked(command, arguments))
