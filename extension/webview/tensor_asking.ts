@@ -1,0 +1,83 @@
+// The questions of a tensor's page, each with a tag that its answer has: which are on their way, and what is asked next.
+import { api, lookedAt, MOST, page, shownSnapshot } from './tensor_state';
+
+/** A part of the table. */
+interface Stretch {
+  rows: [number, number];
+  columns: [number, number];
+}
+
+let newest = 0;
+/** Views that are asked for, oldest first: a few at once, for an answer has a long way and the program goes on meanwhile. */
+let views: number[] = [];
+const MOST_AHEAD = 3;
+let comparing: number | undefined;
+let again = false;
+const tiles = new Map<number, Stretch>();
+
+/** What is newer by the time of the answers is asked for then. Where two are compared there is one question at a time. */
+export function ask(): void {
+  if (comparing !== undefined || views.length >= (page.partner ? 1 : MOST_AHEAD)) return void (again = true);
+  again = false;
+  views.push(++newest);
+  api.postMessage({ type: 'view', tag: newest, window: page.window, ...lookedAt() });
+}
+
+/** Whether an answer is to a view that is still of use: one that the answer to a later one has overtaken is old. */
+export function viewCame(tag: number): boolean {
+  const known = views.includes(tag);
+  if (known) views = views.filter((other) => other > tag);
+  return known;
+}
+
+/** The difference from another tensor, by its name among the partners. */
+export function askDifference(partner: string, tolerance: number, relative: number): void {
+  comparing = ++newest;
+  const of = page.view?.snapshot ?? page.snapshot;
+  const snapshot = of === undefined || page.view?.ref !== undefined ? {} : { snapshot: of };
+  api.postMessage({ type: 'compare', tag: comparing, window: page.window, partner, tolerance, relative, ...snapshot });
+}
+
+export const isComparing = (tag: number): boolean => tag === comparing;
+
+export const askStats = (): void => api.postMessage({ type: 'stats', tag: newest, ...lookedAt() });
+
+/** Whether statistics that come are of what is shown. */
+export const statsFit = (tag: number): boolean => tag === newest || (!views.length && comparing === undefined);
+
+/** The values of a stretch of the table, as text. */
+export function askTile({ rows, columns }: Stretch): void {
+  tiles.set(++newest, { rows, columns });
+  api.postMessage({
+    type: 'view',
+    tag: newest,
+    window: { ...page.window, rows, columns, most: MOST },
+    texts: true,
+    ...shownSnapshot(),
+  });
+}
+
+/** The stretch that was asked for with that tag, once. */
+export function tileCame(tag: number): Stretch | undefined {
+  const tile = tiles.get(tag);
+  tiles.delete(tag);
+  return tile;
+}
+
+/** What was asked for with that tag has failed. */
+export function failed(tag: number): 'tile' | 'view' | 'difference' | undefined {
+  if (tiles.delete(tag)) return 'tile';
+  if (tag === comparing) return 'difference';
+  if (!views.includes(tag)) return undefined;
+  views = views.filter((other) => other !== tag);
+  return 'view';
+}
+
+/** To be asked once what is on its way has come. */
+export const askAfterwards = (): void => void (again = true);
+
+/** An answer has been dealt with: what has waited for it is asked now. */
+export function settled(): void {
+  comparing = undefined;
+  if (again) ask();
+}
