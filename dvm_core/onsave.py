@@ -13,10 +13,10 @@ import dvm_wire
 from dvm_wire import watching
 
 from . import agent
-from .agent import together
+from .agent import reload, speaker, together  # noqa: F401 - reload declares commands
 from .errors import ArgumentError
 from .frontends.notices import notice
-from .hotreload import Reloader, Report, turns
+from .hotreload import Reloader, turns
 
 _END_WAIT = 5.0  # seconds for the thread to end
 
@@ -31,8 +31,8 @@ class OnSave:
         self._book.remember(str(script))
         self._saves = dvm_wire.Saves()
         self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
-        self._reloader: Reloader = agent.make_reloader(self._book, _tell)
-        self._others = together.Others(self._reloader) if together.ranks() else None
+        self._reloader: Reloader = agent.make_reloader(self._book, agent.tell)
+        self._others = together.Others(self._reloader) if speaker.launcher() else None
         self._thread = threading.Thread(target=self._run, name="dvm-watch", daemon=True)
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class OnSave:
         self._saves.files = self._book.files()
         for path in self._saves.look(closed):
             if self._others is None:
-                self._reloader.reload(path, None, _tell, settled=True)
+                self._reloader.reload(path, None, agent.tell, settled=True)
             else:
                 self._others.saved(path)
 
@@ -80,10 +80,6 @@ class OnSave:
                         self._look()
                     if dvm_wire.folders(self._saves.files) != watched:
                         break
-
-
-def _tell(report: Report) -> None:
-    notice(dvm_wire.outcome(report.message()), category="reload")
 
 
 def watched(script: Path) -> OnSave | None:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import math
+import secrets
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
@@ -25,6 +26,7 @@ SETTLE = 10.0  # seconds for a rank to say what became of its swap, before the a
 PENDING = 1.0  # seconds without a vote after which it is said that the edit waits
 AHEAD = 0.02  # seconds to the step that is chosen: by then all ranks have been told
 
+_RUN = secrets.token_hex(4)  # ranks outlive who speaks for them: tickets of the next one are others
 _tickets = itertools.count(1)
 
 
@@ -54,7 +56,7 @@ class Edit:
 
     def __init__(self, ranks: list[Rank], path: str, undo: bool) -> None:
         """path: "" with undo for the last edit of all."""
-        self.ticket = str(next(_tickets))
+        self.ticket = f"{_RUN}-{next(_tickets)}"
         self.ranks, self.path, self.undo = ranks, path, undo
         self.reports: dict[Rank, Message] = {}  # what each rank would answer alone
         self.against: dict[Rank, str] = {}  # why an edit is off, by the rank that says so
@@ -235,7 +237,7 @@ class Edit:
             self.against[rank] = "had taken the edit back: save the file again to have one text in all ranks"
             return
         try:
-            answer = await rank.link.ask("undoReload", path=self.path, alone=True, timeout=SETTLE)
+            answer = await rank.link.ask("undoReload", path=self.path, ticket=self.ticket, timeout=SETTLE)
         except RequestError as error:
             answer = {"reasons": [str(error)]}
         if answer.get("outcome") == "refused":  # unchanged: it had failed there as well

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 
 from dvm_wire import outcome
@@ -57,11 +58,11 @@ async def serve() -> None:
     """Serves ranks until none is left."""
     log, said = Log(None), Said()
 
-    class Together(Rank):
+    class Spoken(Rank):
         def told(self, body: Message) -> None:
             said.add(self, body)
 
-    server = AgentServer(log, Jobs(log, Together))
+    server = AgentServer(log, Jobs(log, Spoken))
     await server.start()
     print(json.dumps({"address": server.address, "token": server.token}), flush=True)
     begun, end = False, asyncio.get_running_loop().time() + ALONE
@@ -73,4 +74,6 @@ async def serve() -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the ranks' terminal is meant for them
+    if hasattr(os, "fork") and os.fork():
+        os._exit(0)  # the rank that started it has no child to wait for
     asyncio.run(serve())

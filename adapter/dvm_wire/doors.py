@@ -115,7 +115,7 @@ class Door:
 
 def _write(file: Path, told: dict[str, Any]) -> None:
     """At once, and for this user alone."""
-    partial = file.with_suffix(".part")
+    partial = file.with_name(file.name + ".part")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
         json.dump(told, out)
     os.replace(partial, file)
@@ -135,8 +135,8 @@ def _private(folder: Path) -> None:
 
 def _remove(file: Path) -> None:
     with contextlib.suppress(OSError):
-        for suffix in (".json", ".sock", _JOB):
-            file.with_suffix(suffix).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
+        file.with_suffix(".sock").unlink(missing_ok=True)
 
 
 def sweep(folder: Path) -> None:
@@ -145,9 +145,10 @@ def sweep(folder: Path) -> None:
         return
     with contextlib.suppress(OSError):
         for file in folder.iterdir():
-            pid = file.stem.partition("-")[0]
-            if pid.isdecimal() and not _lives(int(pid), file.stem):
-                _remove(file.with_suffix(".json"))
+            stem = file.name.partition(".")[0]
+            pid = stem.partition("-")[0]
+            if pid.isdecimal() and not _lives(int(pid), stem):
+                file.unlink(missing_ok=True)
 
 
 def _lives(pid: int, stem: str) -> bool:
@@ -226,6 +227,17 @@ def _read(file: Path) -> bytes | None:
         return opened.read(_MOST_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
 
 
+def has_door(pid: int) -> bool:
+    """Whether the process has one that can be found."""
+    try:
+        _find(pid)
+    except NoDoor:
+        return False
+    except Shut:  # one that is not as it should be
+        return not _gone(pid)
+    return True
+
+
 def leave_job(launcher: int, told: dict[str, str]) -> None:
     """Leaves address and token of who speaks for the ranks that the process `launcher` started, where those find it (`job`). Raises
     OSError."""
@@ -268,4 +280,6 @@ def _told(text: bytes) -> dict[str, Any] | None:
     return told if fits else None
 
 
-__all__ = ["Door", "NoDoor", "Shut", "environment_of", "folders", "job", "knock", "leave_job", "start_time", "stat_fields", "sweep"]
+__all__ = [
+    "Door", "NoDoor", "Shut", "environment_of", "folders", "has_door", "job", "knock", "leave_job", "start_time", "stat_fields", "sweep",
+]

@@ -114,6 +114,15 @@ def make_reloader(book: Any, news: Any, thread: Any = None, **host: Any) -> Any:
     return Reloader(book, known, news, thread, done())
 
 
+def tell(report: Any) -> None:
+    """Tells the user on the program's own stderr what came of a reload (hotreload.Report), where nobody else hears it."""
+    import dvm_wire
+
+    from ..frontends.notices import notice
+
+    notice(dvm_wire.outcome(report.message()), category="reload")
+
+
 def connected() -> bool:
     """Whether a debugger is connected."""
     return _session is not None and not _session.connection.closed

@@ -38,7 +38,8 @@ def _cwd() -> str:
 class Connection:
     """One connection. `on_message` and `on_tick` run on its thread, `on_gone` there as well, once, when the adapter has gone."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, of_environment: bool = True) -> None:
+        """of_environment: whether it leads to the debugger that the environment names."""
         self.on_message: Callable[[dict[str, Any]], None] = lambda message: None
         self.on_tick: Callable[[], None] = lambda: None
         self.on_events: Callable[[], float] = lambda: 0.0  # gives the seconds for which it wants to be left alone
@@ -48,7 +49,8 @@ class Connection:
         self.events_fd = -1  # readable when the native core has something to report
         self._sock = sock
         self._closed = threading.Event()
-        self._launched = dvm_wire.launched()
+        self._of_environment = of_environment
+        self._launched = of_environment and dvm_wire.launched()
         self._token = os.environ.get(dvm_wire.ENV_TOKEN)
         self._fault = ""  # the last one of our own that was told
         self._rested = 0.0  # when events are to be looked at again
@@ -120,7 +122,7 @@ class Connection:
         if self._launched and not self.closed:
             os.kill(os.getpid(), signal.SIGKILL)
         self._closed.set()
-        if not self._launched:
+        if not self._launched and self._of_environment:
             self._forget_address()
         try:
             self.on_gone()

@@ -104,8 +104,8 @@ def _reload(message: Answer) -> Answer:
         report = _reloaded(file, end)
         if report is None:
             rest = f"; not tried: {', '.join(files[at + 1:])}" if files[at + 1:] else ""
-            return {"ok": False, "reports": reports, "error": f"the new code of {file} is not in force after {_RELOAD:.0f} s: the captured "
-                                                              f"call that runs has not ended{rest}"}
+            return {"ok": False, "reports": reports, "error": f"the new code of {file} is not in force after {_RELOAD:.0f} s: a captured "
+                                                              f"call that runs has not ended, here or in another rank{rest}"}
         reports.append({**report, "outcome": REFUSED} if path is not None and FOREIGN in report["reasons"] else report)
     return {"reports": reports}
 
@@ -140,7 +140,7 @@ def _own_reloader() -> Reloader:
     """Where no session is connected. Its book is the one a session will have."""
     global _reloader
     if _reloader is None:
-        _reloader = agent.make_reloader(agent.remember_sources(), lambda report: None, lambda run: hidden_thread(run, "dvm-reload"))
+        _reloader = agent.make_reloader(agent.remember_sources(), agent.tell, lambda run: hidden_thread(run, "dvm-reload"))
     return _reloader
 
 

@@ -12,6 +12,7 @@ from .. import agent, hotreload
 from . import python_stop, together
 from .commands import Answer, Arguments, CommandError, Reply, command, need
 from .connection import hidden_thread
+from .pace import Reloading
 
 if TYPE_CHECKING:
     from .session import Session
@@ -22,7 +23,10 @@ _MOST_FRAMES = 50  # of a recursion; each carries a text
 def make_reloader(session: Session, book: hotreload.SourceBook) -> hotreload.Reloader:
     """The session's reloader; what it has to tell after its answers becomes `reload` events."""
     def news(report: hotreload.Report) -> None:
-        session.connection.event("reload", **report.message())
+        if session.connection.closed:
+            agent.tell(report)
+        else:
+            session.connection.event("reload", **report.message())
 
     made: hotreload.Reloader = agent.make_reloader(book, news, lambda run: hidden_thread(run, "dvm-reload"),
                                                    stopped=lambda: session.stops.looking, swapped=lambda path: python_stop.code_changed())
@@ -47,16 +51,16 @@ def begun_as(session: Session, arguments: Arguments) -> Answer:
 
 
 @command("undoReload", later=True)
-def undo_reload(session: together.Reloading, arguments: Arguments, reply: Reply) -> None:
+def undo_reload(session: Reloading, arguments: Arguments, reply: Reply) -> None:
     """path: the file whose last reload is taken back, default the last of all. Refused if a later reload of another file needs it.
-    alone: of a rank, whether the others do not take it back as well."""
-    path = need(arguments, "path", str, None)
-    if need(arguments, "alone", bool, False) or not together.ask_all(path, True, reply):
-        session.reloader.undo(lambda report: reply(report.message()), path)
+    ticket: of a rank, the edit that is taken back here alone, if it is in force."""
+    path, ticket = need(arguments, "path", str, None), need(arguments, "ticket", str, None)
+    if ticket is not None or not together.ask_all(path, True, reply):
+        session.reloader.undo(lambda report: reply(report.message()), path, ticket=ticket)
 
 
 @command("prepare", later=True)
-def prepare(session: together.Reloading, arguments: Arguments, reply: Reply) -> None:
+def prepare(session: Reloading, arguments: Arguments, reply: Reply) -> None:
     """ticket: of all that comes after it; path, text: as for `reload`; or undo: true. Answered with `ready`: whether code is exchanged
     (`meaningful`), the `step` and the `rate` of steps a second, and the report of what it waits for; or with the report that ends it."""
     ticket, text = need(arguments, "ticket", str), need(arguments, "text", str, None)
@@ -68,13 +72,15 @@ def prepare(session: together.Reloading, arguments: Arguments, reply: Reply) -> 
 
     def ended(report: hotreload.Report) -> None:
         pacts.pop(ticket, None)
-        if pact.was_ready:
+        if connection.closed:
+            agent.tell(report)
+        elif pact.was_ready:
             connection.event("settled", ticket=ticket, **report.message())
         else:
             reply(report.message())
 
     pact = pacts[ticket] = hotreload.Pact(ready, lambda ok, reason, step: connection.event(
-        "vote", ticket=ticket, ok=ok, reason=reason, step=step))
+        "vote", ticket=ticket, ok=ok, reason=reason, step=step), ticket)
     if undo:
         session.reloader.undo(ended, path or None, pact)
     else:
@@ -82,21 +88,21 @@ def prepare(session: together.Reloading, arguments: Arguments, reply: Reply) -> 
 
 
 @command("arm", later=True)
-def arm(session: together.Reloading, arguments: Arguments, reply: Reply) -> None:
+def arm(session: Reloading, arguments: Arguments, reply: Reply) -> None:
     """ticket; step: before which the swap is made. Answered with `armed`, false if the step was passed."""
     step = need(arguments, "step", int)
     _pact(session, arguments).arm(step, lambda armed: reply({"armed": armed}))
 
 
 @command("decide")
-def decide(session: together.Reloading, arguments: Arguments) -> None:
+def decide(session: Reloading, arguments: Arguments) -> None:
     """ticket; keep: whether all ranks take it; reason: why not. Nothing if what it is about has ended."""
     pact = session.pacts.get(need(arguments, "ticket", str))
     if pact is not None:
         pact.decide(need(arguments, "keep", bool), need(arguments, "reason", str, ""))
 
 
-def _pact(session: together.Reloading, arguments: Arguments) -> hotreload.Pact:
+def _pact(session: Reloading, arguments: Arguments) -> hotreload.Pact:
     found = session.pacts.get(need(arguments, "ticket", str))
     if found is None:
         raise CommandError(f"no edit has the ticket {arguments['ticket']}, or it has ended")

@@ -22,6 +22,7 @@ from . import (  # noqa: F401 - each declares commands
     look,
     memory,
     numeric,
+    pace,
     programs,
     python_stop,
     reload,
@@ -30,7 +31,6 @@ from . import (  # noqa: F401 - each declares commands
     switching,
     tensors,
     tiles,
-    together,
     tracing,
     watches,
     writing,
@@ -70,7 +70,7 @@ class Session:
         self.last_run = lastrun.Recorder(self.texts.raw_line)
         self.rank = rank_of()  # None: of no job
         self.pacts: dict[str, Pact] = {}  # edits that other ranks shall take as well, by ticket
-        self.pace = together.Pace()
+        self.pace = pace.Pace()
         self._hooks = 0
         self.sampling = sampling.Sampling(self.new_hook())
         self.following = following.Following(self)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 Check = Callable[[Hashable], None]
 Late = Callable[[BaseException], bool]
 
-_NAMES = 1024  # captured functions whose first call behind a swap is looked at
+_RECENT = 100_000  # steps: a captured function that was not called for so long is not waited for
 _LATE = 64  # swaps that have one ahead
 _SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest are forgotten
 
@@ -37,7 +37,7 @@ _queue: collections.deque[tuple[int, Callable[[int], None]]] = collections.deque
 # With the file that was edited, "" if any call can show it, what has to agree to the recorded call, and who hears of late trials.
 _trials: list[tuple[Callable[[BaseException], None], str, Callable[[], None], Late | None]] = []
 _late: list[tuple[Late, set[str]]] = []  # in the order of their swaps, each with the captured functions that were not called since
-_names: dict[str, None] = {}  # of captured functions that were called
+_names: dict[str, int] = {}  # of captured functions that were called, and the step in which they were last
 _late_lock = threading.RLock()
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
@@ -153,23 +153,21 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
             tried, successes = False, []
     if not tried:
         result = _untried(name, number, key, run)
-    if _late or tried or name not in _names:
-        _passed(name, [late for late in lates if late is not None] if tried else [])
+    if _late or tried:
+        _passed(name, number, [late for late in lates if late is not None] if tried else [])
+    _names[name] = number
     for callback in successes:
         _guarded(callback, number)
     return result
 
 
-def _passed(name: str, lates: list[Late]) -> None:
+def _passed(name: str, number: int, lates: list[Late]) -> None:
     """A call has passed, and with it the trial of what `lates` hear of."""
     with _late_lock:
         for _, names in _late:
             names.discard(name)
-        others = _names.keys() - {name}
+        others = {other for other, last in list(_names.items()) if other != name and number - last < _RECENT}
         _late[:] = [entry for entry in [*_late, *((late, set(others)) for late in lates)] if entry[1]][-_LATE:]
-        _names[name] = None
-        if len(_names) > _NAMES:
-            del _names[next(iter(_names))]
 
 
 def _untried(name: str, number: int, key: tuple[str, Hashable], run: Callable[[int, Check | None], T]) -> T:
@@ -182,7 +180,7 @@ def _untried(name: str, number: int, key: tuple[str, Hashable], run: Callable[[i
         try:
             _compare(key, outputs)
         except OutputsChanged as error:
-            error.codes = [captured.function.__code__ for captured in _functions if captured.name == name]
+            error.codes = [captured.function.__code__ for captured in functions() if captured.name == name]
             if _undo_late(name, error):
                 raise
             _remember(key, outputs)
@@ -201,9 +199,12 @@ def _undo_late(name: str, error: Exception) -> bool:
     """Undoes what was swapped since that captured function was called, the last first, as far as it is to blame for the error."""
     undone = False
     with _late_lock:  # of two threads that fail at once the second finds it undone
-        while _late and name in _late[-1][1] and _late[-1][0](error):
-            _late.pop()
-            undone = True
+        try:
+            while _late and name in _late[-1][1] and _late[-1][0](error):
+                _late.pop()
+                undone = True
+        except Exception as fault:
+            _tell_fault(fault)
     return undone
 
 
@@ -318,7 +319,11 @@ def _guarded(function: Callable[[Any], None], argument: Any) -> None:
     try:
         function(argument)
     except Exception as error:
-        notice(f"hot reload failed inside the debugger: {type(error).__name__}: {error}", category="reload")
+        _tell_fault(error)
+
+
+def _tell_fault(error: Exception) -> None:
+    notice(f"hot reload failed inside the debugger: {type(error).__name__}: {error}", category="reload")
 
 
 def _remember(key: Hashable, outputs: Hashable) -> None:

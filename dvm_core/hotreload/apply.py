@@ -19,11 +19,13 @@ class Assignment:
     new: Any
     old: Any = MISSING
     where: tuple[Any, ...] = ()  # equal for two assignments to one place, as long as its owner lives
+    function: FunctionType | None = None  # whose attribute it is
 
 
 def attribute(function: FunctionType, name: str, value: Any) -> Assignment:
     """`__code__`, `__defaults__`, `__kwdefaults__` or `__doc__` of a function."""
-    return Assignment(lambda: getattr(function, name), lambda new: setattr(function, name, new), value, where=(id(function), name))
+    return Assignment(lambda: getattr(function, name), lambda new: setattr(function, name, new), value, where=(id(function), name),
+                      function=function)
 
 
 def item(names: dict[str, Any], name: str, value: Any) -> Assignment:

@@ -7,12 +7,12 @@ import enum
 import functools
 import importlib
 import os
-import threading
+import time
 from collections.abc import Callable
 from types import CellType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import apply, readers, turns
+from . import apply, readers, threads, turns
 from .constants import value_of
 from .edits import MISSING, Edit
 from .live import Live
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 
-IMPORT_WAIT = 10.0  # seconds for a module that an edit imports
-
-
-class StillRunning(Exception):
-    """It takes too long to be waited for."""
+IMPORT_WAIT = 5.0  # seconds for all that an edit imports: other saves wait meanwhile, and the other ranks
 
 
 def plan(old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
@@ -190,36 +186,16 @@ def _new_import(edit: Edit, old: Source, new: Source, live: Live, book: SourceBo
     for module in live.modules:
         try:
             with turns.collection():
-                value = _within(IMPORT_WAIT, functools.partial(_imported, node, alias, module))
-        except StillRunning:
-            result.refusals.append(f"line {edit.line}: `{edit.new}` is not done after {IMPORT_WAIT:g} s and goes on: save again when it is")
+                left = result.began + IMPORT_WAIT - time.monotonic()
+                value = threads.within(max(0.0, left), functools.partial(_imported, node, alias, module), result.make_thread)
+        except threads.StillRunning:
+            result.refusals.append(f"line {edit.line}: `{edit.new}` is still running after {IMPORT_WAIT:g} s: save again when it has ended")
             return
         except Exception as error:
             result.refusals.append(f"line {edit.line}: `{edit.new}` failed: {type(error).__name__}: {error}")
             return
         name = alias.asname or (alias.name.partition(".")[0] if isinstance(node, ast.Import) else alias.name)
         result.patch.assignments.append(apply.item(vars(module), name, value))
-
-
-def _within(seconds: float, work: Callable[[], Any]) -> Any:
-    """The result of `work`, or what it raises. Raises StillRunning after that time: other saves wait meanwhile."""
-    told: list[tuple[Any, BaseException | None]] = []
-
-    def run() -> None:
-        try:
-            told.append((work(), None))
-        except BaseException as error:  # also a module that ends the program when it is imported
-            told.append((None, error))
-
-    thread = threading.Thread(target=run, name="dvm-import", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not told:
-        raise StillRunning
-    value, error = told[0]
-    if error is not None:
-        raise error
-    return value
 
 
 def _imported(node: ast.Import | ast.ImportFrom, alias: ast.alias, module: ModuleType) -> Any:

@@ -23,10 +23,11 @@ class Pact:
     """Of one transaction. `arm` and `decide` come from any thread, `ready` and `armed` from the reload thread, the rest from the training
     thread."""
 
-    def __init__(self, ready: Callable[[bool, dict[str, Any]], None], vote: Callable[[bool, str, int], None]) -> None:
+    def __init__(self, ready: Callable[[bool, dict[str, Any]], None], vote: Callable[[bool, str, int], None],
+                 ticket: str = "") -> None:
         """ready(meaningful, report): what the rank can do; vote(ok, reason, step): how it went, before which step. Both are to be told to
         who speaks for the job."""
-        self._tell_ready, self._tell_vote = ready, vote
+        self._tell_ready, self._tell_vote, self.ticket = ready, vote, ticket
         self.step = 0  # before which the swap is to be made
         self.begun = 0  # before which it is made here: calls may begin with a later one
         self.keep: bool | None = None  # the decision

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import ast
+import time
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 
-from . import apply, names
+from . import apply, names, threads
 from .edits import APPLY, NOTE, REFUSE, Edit
 from .live import Live, collections, qualname
 from .parse import Definition, Source, all_codes, inner_codes
@@ -24,11 +25,14 @@ class Plan:
     refusals: list[str] = field(default_factory=list)
     searched: tuple[int, ...] = ()  # live.collections() when the heap was searched
     inner: dict[CodeType, CodeType] = field(default_factory=dict)  # old code of closures -> new, for the sweep after the swap
+    began: float = field(default_factory=time.monotonic)
+    make_thread: threads.MakeThread = threads.plain
 
 
-def make(old: Source, new: Source, edits: list[Edit], live: Live, book: SourceBook) -> Plan:
-    """The patch that turns the running `old` into `new`."""
-    plan = Plan(edits)
+def make(old: Source, new: Source, edits: list[Edit], live: Live, book: SourceBook,
+         make_thread: threads.MakeThread = threads.plain) -> Plan:
+    """The patch that turns the running `old` into `new`. make_thread: of a thread in which modules are imported."""
+    plan = Plan(edits, make_thread=make_thread)
     plan.refusals += [edit.text for edit in edits if edit.verdict == REFUSE]
     plan.notes += [edit.text for edit in edits if edit.verdict == NOTE]
     if not plan.refusals:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dvm_wire.saves import read
 
-from . import depends, report, turns
+from . import depends, report, threads, turns
 from . import plan as planning
 from .apply import Patch
 from .classify import classify
@@ -30,7 +30,6 @@ Restore = Callable[[], None]
 BOUNDARY_WAIT = 1.0  # seconds for a captured call to come, before the swap is made without one
 TRIAL_WAIT = 5.0  # seconds for the first call with new code to end, before the answer goes out without it
 STEP_WAIT = 0.25  # seconds for the rest of that step
-_STACK = 8 << 20  # bytes
 _MOST_UNDONE = 64  # reloads that are kept for undo; the oldest are forgotten
 _LOOK = 0.02  # seconds between looks at whether the user has stopped the program meanwhile
 
@@ -39,8 +38,8 @@ class Job:
     """One request. The first answer goes to whoever asked; what comes after it is news."""
 
     def __init__(self, path: str, text: str | None, undo: bool, reply: Reply, news: Reply, settled: bool = False,
-                 pact: Pact | None = None) -> None:
-        self.path, self.text, self.undo, self.settled, self.pact = path, text, undo, settled, pact
+                 pact: Pact | None = None, ticket: str | None = None) -> None:
+        self.path, self.text, self.undo, self.settled, self.pact, self.ticket = path, text, undo, settled, pact, ticket
         self._reply, self._news = reply, news
         self.started = time.perf_counter()
         self.answered = False
@@ -111,9 +110,10 @@ class Reloader:
         pact: with other ranks, which must be able to do so as well."""
         self._add(Job(path, text, False, reply, self.news, settled, pact))
 
-    def undo(self, reply: Reply, path: str | None = None, pact: Pact | None = None) -> None:
-        """Takes back the last reload that was applied, with a path the last one of that file."""
-        self._add(Job(path or "", None, True, reply, self.news, pact=pact))
+    def undo(self, reply: Reply, path: str | None = None, pact: Pact | None = None, ticket: str | None = None) -> None:
+        """Takes back the last reload that was applied, with a path the last one of that file, with a ticket that
+        of the pact which has it."""
+        self._add(Job(path or "", None, True, reply, self.news, pact=pact, ticket=ticket))
 
     @property
     def _done(self) -> list[Transaction]:
@@ -126,7 +126,7 @@ class Reloader:
             self._arrived.notify()
             if self._thread is None:
                 self._thread = self._make_thread(self._run)
-                _start(self._thread)
+                threads.start(self._thread)
 
     def _run(self) -> None:
         while True:
@@ -203,7 +203,7 @@ class Reloader:
         if known == text:
             return Report(report.UNCHANGED, path)
         edits = classify(old, new, is_main=any(module.__name__ == "__main__" for module in live.modules))
-        plan = planning.make(old, new, edits, live, self.book)
+        plan = planning.make(old, new, edits, live, self.book, self._make_thread)
         return refused(*plan.refusals) if plan.refusals else (old, new, plan)
 
     def _in_force(self, path: str, compiled_as: str, text: str) -> Source:
@@ -312,7 +312,8 @@ class Reloader:
     def _undo(self, job: Job) -> Report:
         kept = self._done
         wanted = os.path.realpath(job.path) if job.path else ""
-        last = next((done for done in reversed(kept) if done.needs_trial and wanted in ("", os.path.realpath(done.path))), None)
+        last = next((done for done in reversed(kept) if done.needs_trial and wanted in ("", os.path.realpath(done.path))
+                     and job.ticket in (None, done.pact and done.pact.ticket)), None)
         if last is None:
             of = f" of {os.path.basename(job.path)}" if job.path else ""
             return Report(report.UNCHANGED, job.path, reasons=[f"no reload{of} is in force: nothing to undo"])
@@ -338,19 +339,6 @@ class Reloader:
             answer.changes = report.reversed_changes(report.changes_of(last.plan.edits))
             answer.undone = answer.outcome == report.APPLIED
         return answer
-
-
-def _start(thread: threading.Thread) -> None:
-    """With room for Python's parser and compiler, which recurse: a program of many threads may have asked for small stacks."""
-    asked = threading.stack_size()
-    if not 0 < asked < _STACK:
-        thread.start()
-        return
-    threading.stack_size(_STACK)
-    try:
-        thread.start()
-    finally:
-        threading.stack_size(asked)
 
 
 def _same_objects(some: list[Any] | None, others: list[Any]) -> bool:

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from types import CodeType
 from typing import Any, Protocol
 
 from ..errors import chain
@@ -61,6 +61,8 @@ def _outdated(path: str) -> None:
         front.outdated(path)
 
 
+_NAMED = ("constant", "new constant", "class constant", "new function", "new import")  # edits of what code uses by its name
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 QUEUED, TRIAL, IN_FORCE, FAILED, WITHDRAWN = "queued", "trial", "in force", "failed", "withdrawn"
 
 
@@ -144,7 +146,8 @@ class Transaction:
             self._at_swap = fingerprint.launches(self.host.programs()) if self.needs_trial else {}
             if self.needs_trial:
                 agree = self.pact.agree if self.pact is not None else lambda: None
-                self.host.boundary.trial(self._take_back, self.path, agree, self._take_back_late)
+                late = self._take_back_late if self.plan.edits else None  # an undo brings back what ran before
+                self.host.boundary.trial(self._take_back, self.path, agree, late)
                 self.host.boundary.on_success(self._keep, self.path)
         except BaseException as error:  # after the swap: without its trial the new code must not stay
             self._take_back(error)
@@ -159,11 +162,13 @@ class Transaction:
 
     def _take_back(self, error: BaseException) -> None:
         self.error = error
-        for step in (self.plan.patch.revert, lambda: _outdated(self.path), lambda: self.book.put(self.path, self.texts[0])):
-            try:
-                step()
-            except Exception as fault:  # of ours: the rest is taken back all the same, and the reload answered
-                self._faults.append(f"; taking it back met {report.failure(fault, __file__)}")
+        with self.changed:  # not while closures are swept into it
+            for step in (self.plan.patch.revert, lambda: _outdated(self.path), lambda: self.book.put(self.path, self.texts[0])):
+                try:
+                    step()
+                except Exception as fault:  # of ours: the rest is taken back all the same, and the reload answered
+                    self._faults.append(f"; taking it back met {report.failure(fault, __file__)}")
+            self.state = FAILED
         self._become(FAILED)
 
     def _take_back_late(self, error: BaseException) -> bool:
@@ -179,12 +184,13 @@ class Transaction:
     def _had_a_part(self, error: BaseException) -> bool:
         """Whether the error came through code that was exchanged or that uses a name that was."""
         exchanged = self.plan.patch.assignments
-        codes = {assignment.new for assignment in exchanged if isinstance(assignment.new, CodeType)}
-        names = {str(assignment.where[1]) for assignment in exchanged if len(assignment.where) > 1}
-        names |= {edit.key.rpartition(".")[2] for edit in self.plan.edits if edit.verdict == APPLY}
+        codes = {assignment.function.__code__ for assignment in exchanged if assignment.function is not None}
+        names = {str(assignment.where[1]) for assignment in exchanged if assignment.function is None and len(assignment.where) > 1}
+        names |= {edit.key.rpartition(".")[2] for edit in self.plan.edits if edit.verdict == APPLY and edit.kind in _NAMED}
         ran = [frame.f_code for link in chain(error) for frame, _ in traceback.walk_tb(link.__traceback__)]
-        return any(code in codes or code.co_name in names or not names.isdisjoint(code.co_names)
-                   for code in [*ran, *getattr(error, "codes", ())])  # of one about results: the function that gave them
+        return any(code in codes or not names.isdisjoint(code.co_names)
+                   for code in [*ran, *getattr(error, "codes", ())]  # of one about results: the function that gave them
+                   if not code.co_filename.startswith(_OURS))
 
     def settle(self, kept: Callable[[], None], failed: Callable[[], None]) -> None:
         """Calls `kept` unless the trial has failed already; should it fail later, `failed` is called then, on the training thread."""
@@ -222,7 +228,8 @@ class Transaction:
             if self.plan.inner:
                 live = Live(self.path)
                 live.search(self.plan.searched)
-                swept = self.plan.patch.sweep(live.functions, self.plan.inner)
+                with self.changed:
+                    swept = self.plan.patch.sweep(live.functions, self.plan.inner) if self.state in (TRIAL, IN_FORCE) else []
                 for cache in live.caches:
                     if getattr(cache, "__wrapped__", None) in swept:
                         cache.cache_clear()

@@ -14,7 +14,8 @@ LONG = 1_000_000  # longer than a swap takes: no other thread runs in between
 _lock = threading.Lock()
 _inside = 0
 _before = 0
-_uncollected = False
+_without = _within = 0  # who wants no collection, and who of them wants it for a while
+_uncollected = False  # whether it is off for them
 
 
 def interval() -> int:
@@ -57,40 +58,45 @@ def short_turns() -> Iterator[None]:
 def no_collection() -> Iterator[None]:
     """No cyclic collection inside: syntax trees are many objects at once, and the full collection they set off holds every thread, also
     the training thread, for as long as the whole heap takes."""
-    global _uncollected
-    if not gc.isenabled():
-        yield
-        return
-    _uncollected = True
-    gc.disable()
+    _collect(+1, 0)
     try:
         yield
     finally:
-        _uncollected = False
-        gc.enable()
+        _collect(-1, 0)
 
 
 @contextlib.contextmanager
 def collection() -> Iterator[None]:
     """Inside of `no_collection`: for work of the program's own, which may take long."""
-    if not _uncollected:
-        yield
-        return
-    gc.enable()
+    _collect(0, +1)
     try:
         yield
     finally:
-        gc.disable()
+        _collect(0, -1)
+
+
+def _collect(without: int, within: int) -> None:
+    """Counts who wants no collection, and who of them wants it for a while; any thread may."""
+    global _without, _within, _uncollected
+    with _lock:
+        _without, _within = _without + without, _within + within
+        if _without and not _within and not _uncollected:
+            _uncollected = gc.isenabled()  # else the program has turned it off, and it stays so
+            gc.disable()
+        elif _uncollected and (_within or not _without):
+            _uncollected = False
+            gc.enable()
 
 
 def _in_child() -> None:
     """A forked child has no thread that reloads: what was set for one ends."""
-    global _lock, _inside, _uncollected
+    global _lock, _inside, _uncollected, _without, _within
     _lock = threading.Lock()
     if _inside:
         _inside = 0
         if interval() == min(SHORT, _before):
             set_interval(_before)
+    _without = _within = 0
     if _uncollected:
         _uncollected = False
         gc.enable()

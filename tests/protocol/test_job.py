@@ -14,7 +14,6 @@ from dvm_adapter.log import Log
 from harness import ROOT  # noqa: F401 - puts the adapter on the path
 
 PATH = __file__  # any file that can be read
-TAKEN_BACK = ("undoReload", {"path": PATH, "alone": True})
 REPORT = {"outcome": "applied", "path": PATH, "step": 0, "reasons": [], "changes": [], "pending": True}
 
 
@@ -57,6 +56,12 @@ class Rank:
 
     def decisions(self):
         return [arguments["keep"] for command, arguments in self.asked if command == "decide"]
+
+
+def taken_back(rank):
+    """What a rank is asked last that takes its last edit back."""
+    ticket = next(arguments["ticket"] for command, arguments in reversed(rank.asked) if command == "prepare")
+    return "undoReload", {"path": PATH, "ticket": ticket}
 
 
 def played(play, *ranks, size=2):
@@ -237,7 +242,7 @@ def test_a_word_that_cannot_be_kept_is_taken_back_by_the_others(other):
         await until(lambda: first.told)
 
     played(play, first, second)
-    assert told(first) == [[("refused", False, ["rank 1: out of memory"])]] and first.asked[-1] == TAKEN_BACK
+    assert told(first) == [[("refused", False, ["rank 1: out of memory"])]] and first.asked[-1] == taken_back(first)
 
 
 def test_who_cannot_take_back_what_another_could_not_keep_is_named(other):
@@ -267,7 +272,7 @@ def test_what_comes_of_a_long_step_is_told_when_it_ends_and_mended(other, monkey
         assert told(first, second) == [[("applied", False, [])], [("applied", True, []), ("applied", False, ["late"])]]
     else:
         assert first.told[1]["reasons"] == second.told[1]["reasons"] == ["rank 1: late"]
-        assert first.asked[-1] == TAKEN_BACK
+        assert first.asked[-1] == taken_back(first)
 
 
 def test_an_edit_that_fails_in_a_function_called_later_is_taken_back_everywhere(other):
@@ -302,7 +307,7 @@ def test_a_rank_that_is_in_its_step_when_another_cannot_keep_its_word_takes_the_
 
     played(play, first, second)
     assert first.told[0]["reasons"] == ["rank 0: out of memory; rank 1: is still in that step: takes the edit back behind it"]
-    assert first.told[1]["reasons"] == ["rank 0: out of memory"] and second.asked[-1] == TAKEN_BACK
+    assert first.told[1]["reasons"] == ["rank 0: out of memory"] and second.asked[-1] == taken_back(second)
 
 
 def test_two_files_saved_together_are_both_taken(other, tmp_path):

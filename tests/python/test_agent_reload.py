@@ -36,7 +36,11 @@ def schedule(step):
 
 @dvm.jit
 def measure(x):
-    return x.max()
+    return guarded(x).max()
+
+
+def guarded(x):
+    return x
 """
 
 
@@ -129,21 +133,39 @@ def test_another_output_shape_is_refused(adapter, training):
 
 
 @pytest.mark.parametrize(("new", "why"), [
-    ("x.max() + missing", "model.py:24: NameError: name 'missing' is not defined"),
-    ("x.max(1)", "measure would return float32[2] instead of float32[] for the same inputs")])
+    ("guarded(x).max() + missing", "model.py:24: NameError: name 'missing' is not defined"),
+    ("guarded(x).max(1)", "measure would return float32[2] instead of float32[] for the same inputs")])
 def test_what_fails_in_a_call_behind_the_trial_is_taken_back_too(adapter, training, new, why):
     training.measures.set()
     while not training.measured:
         training.settled()
-    answer = adapter.request("reload", path=training.save("x.max()", new))
+    answer = adapter.request("reload", path=training.save("guarded(x).max()", new))
     if answer["outcome"] == "applied":  # it was said before that call
         answer = adapter.event("reload")
     assert answer["outcome"] == "refused" and why in answer["reasons"][0] and "was made with the old code" in answer["reasons"][0]
     training.settled()
     assert set(training.measured) == {1.0} and training.error is None
-    again = adapter.request("reload", path=training.save(new, "x.max() * 2.0"))
+    again = adapter.request("reload", path=training.save(new, "guarded(x).max() * 2.0"))
     training.settled()
     assert again["outcome"] == "applied" and training.settled() and set(training.measured) == {1.0, 2.0}
+
+
+def test_an_exception_of_the_programs_own_behind_an_edit_reaches_the_program(adapter, training):
+    def stops(x):
+        raise StopIteration("early")
+
+    training.measures.set()
+    while not training.measured:
+        training.settled()
+    training.measures.clear()
+    training.settled()
+    assert adapter.request("reload", path=training.save("x * 2.0", "x * 3.0"))["outcome"] == "applied"
+    training.module.guarded = stops
+    training.measures.set()  # its first call behind the swap
+    training.thread.join(10)
+    assert repr(training.error) == "StopIteration('early')" and training.results[-1][1] == 4.0
+    adapter.none("reload", 0.2)
+    training.error = None
 
 
 def test_a_function_that_no_captured_call_reaches(adapter, training):

@@ -12,11 +12,11 @@ from dvm_core.hotreload import pact as pacts
 class Rank:
     """A program whose reloads are made with others, of whom the test speaks."""
 
-    def __init__(self, program, text=None, undo=False):
+    def __init__(self, program, text=None, undo=False, ticket=""):
         self.program, self.ready, self.votes, self.armed = program, Answers(), Answers(), Answers()
         self.answers = Answers()
         self.pact = hotreload.Pact(lambda meaningful, report: self.ready.append((meaningful, report)),
-                                   lambda ok, reason, step: self.votes.append((ok, reason, step)))
+                                   lambda ok, reason, step: self.votes.append((ok, reason, step)), ticket)
         if undo:
             program.reloader.undo(self.answers.append, pact=self.pact)
         else:
@@ -58,6 +58,22 @@ def test_the_new_code_counts_from_the_step_named_once_all_agree(program):
     again.pact.decide(True)
     thread.join(5)
     assert results == [3, 2, 2] and again.answers.wait().step == 8
+
+
+def test_one_edit_is_taken_back_by_its_ticket_and_no_other(program):
+    p = program()
+    for ticket, text in (("a", AFTER), ("b", AFTER.replace("3", "4"))):
+        rank = Rank(p, text, ticket=ticket)
+        rank.arm(p.calls.step + 2)
+        results, thread = rank.train(3)
+        rank.votes.wait()
+        rank.pact.decide(True)
+        thread.join(5)
+        assert rank.answers.wait().outcome == "applied"
+    for expected in ("applied", "unchanged"):  # the second time it is not there any more
+        answers = Answers()
+        p.reloader.undo(answers.append, str(p.path), ticket="b")
+        assert p.call_until(answers, lambda: p.module.scale(1)).outcome == expected and p.module.scale(1) == 3
 
 
 def test_where_another_rank_cannot_the_step_is_made_with_the_old_code(program):
