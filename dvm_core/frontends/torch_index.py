@@ -1,8 +1,9 @@
 """The table of PyTorch, continued: elements that an index names, read, written and added to; parts of tensors; order and scans.
 
 What is only moved is float32, float64, int32 or int64 (halves come as float32, see torch_halves), what is added, sorted or scanned a float;
-an index is int32 or int64, and what it finds is int64. A place out of range is an error of the core when the op runs, as it is PyTorch's.
-`Unlowerable` is raised of other dtypes (an index of truths, too), of operands without axes, of an index whose rank or extents the op
+an index is int32 or int64 (of what is written also truths), and what it finds is int64. A place out of range is an error of the core when
+the op runs, as it is PyTorch's.
+`Unlowerable` is raised of other dtypes (what is read by truths, too), of operands without axes, of an index whose rank or extents the op
 does not take, and of empty results.
 """
 from __future__ import annotations
@@ -73,7 +74,21 @@ def index(e: Emitter, a: Value, indices: Sequence[Value | None]) -> int:
 def index_put(e: Emitter, a: Value, indices: Sequence[Value | None], new: Value, accumulate: bool = False) -> int:
     """a with a[indices] = new, or += with each repeated place counted."""
     moved(e, a, new)
+    if isinstance(truths := indices[0], Value) and e.dtype(truths) == BOOL:
+        need(len(indices) == 1)
+        return _where_true(e, a, truths, new, accumulate)
     return put(e, a, _named(e, indices), functools.partial(_flat, e), new, accumulate)
+
+
+def _where_true(e: Emitter, a: Value, truths: Value, new: Value, accumulate: bool) -> int:
+    """a with what `new` has for each place that is true in its first axes. Its own places must not depend on how many are true."""
+    floats(e, a, new)
+    shape, rank = e.shape(a), len(e.shape(truths))
+    own = e.shape(new)[1:] if len(e.shape(new)) == len(shape) - rank + 1 and e.shape(new)[0] == 1 else e.shape(new)
+    need(e.shape(truths) == shape[:rank] and len(own) <= len(shape) - rank)
+    there = e.broadcast(e.reshape(truths, shape[:rank] + (1,) * (len(shape) - rank)), shape) if rank < len(shape) else truths
+    value = e.broadcast(e.reshape(new, (1,) * (len(shape) - len(own)) + own), shape)
+    return e.select(there, e.add(a, value) if accumulate else value, a)
 
 
 # ---- along an axis ---------------------------------------------------------------------------------------------------------------------

@@ -293,6 +293,12 @@ def expand(e: Emitter, a: Value, shape: Sequence[int]) -> int:
     return e.broadcast(a, tuple(o if n == -1 else n for n, o in zip(shape, own, strict=True)))
 
 
+@lowers("lift_fresh_copy.default")
+def fresh(e: Emitter, a: Value) -> int:
+    """A constant of the graph as a value of its own."""
+    return e.copy(a)
+
+
 @lowers("alias.default")
 @lowers("detach.default")
 def alias(e: Emitter, a: Value) -> int:
