@@ -210,6 +210,9 @@ class _Evaluator:
         whole = ast.unparse(node)
         if whole in self._names:  # a value that is called `grad(h)`
             return self._names[whole]
+        if isinstance(node.func, ast.Name) and node.func.id == "grad":
+            known = ", ".join(sorted(name for name in self._names if name.startswith("grad("))[:12])
+            raise Refused(f"there is no `{whole}` here" + (f"; there are {known}" if known else ", nor another gradient"))
         found = self._of_large(node)
         if found is not None:
             return found

@@ -19,6 +19,7 @@ from .. import _core
 from . import capture as captures
 from . import observed, reloadable, torch_attention, torch_autograd, torch_index, torch_math, torch_nn, torch_reload, torch_windows
 from .torch_layouts import look_at_the_whole, orders_of
+from .torch_names import Names
 from .torch_ops import VIEWS, Value
 from .torch_places import place_of
 from .torch_replay import Builder, Snapshot, filled
@@ -45,8 +46,10 @@ def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
         node.meta["stack_trace"] = f'  File "<dvm>", line {number}, in node\n'
     table = {op: rule for op, rule in core_aten_decompositions().items() if not any(name in str(op) for name in _WHOLE)}
 
+    names = Names(module.graph.nodes, places)
+
     def compiler(backward: bool = False, inference: bool = False) -> Any:
-        return lambda graph, _: Executable(graph, places, backward, inference)
+        return lambda graph, _: Executable(graph, places, backward, inference, names)
 
     counters["aot_autograd"]["total"] += 1  # tells DistributedDataParallel that a part went through AOTAutograd
     return aot_module_simplified(module, inputs, fw_compiler=compiler(), bw_compiler=compiler(backward=True),
@@ -72,12 +75,19 @@ def _shared_views(module: torch.fx.GraphModule) -> frozenset[torch.fx.Node]:
     return frozenset(view for same in ways.values() if len(same) > 1 for way in same.values() for view in way)
 
 
+def _number(node: torch.fx.Node) -> int:
+    """Of the node of Dynamo's graph that a node comes of, -1 if none is known."""
+    token = _TOKEN.findall(node.meta.get("stack_trace") or "")
+    return int(token[-1]) if token else -1
+
+
 class Executable:
     """A graph of aten ops as a function of a list of arguments, which it empties."""
 
     _boxed_call = True
 
-    def __init__(self, module: torch.fx.GraphModule, places: list[int], backward: bool, inference: bool = False) -> None:
+    def __init__(self, module: torch.fx.GraphModule, places: list[int], backward: bool, inference: bool = False,
+                 names: Names | None = None) -> None:
         self.name = "torch backward" if backward else "torch forward"
         self.backward = backward
         observed.of(self.name)  # it is told of, also if nothing falls back
@@ -85,6 +95,8 @@ class Executable:
         self.plans = _core.TensorPlans(_PLANS)
         look_at_the_whole(module.graph.nodes)
         self.orders = orders_of(module.graph.nodes)
+        nodes = list(module.graph.nodes)
+        self.names = {} if names is None else (names.backward if backward else names.forward)(nodes, _number)
         self.inputs: list[torch.fx.Node] = []
         self.steps: list[tuple[torch.fx.Node, int, list[torch.fx.Node]]] = []  # node, place, what nobody reads after it
         last: dict[torch.fx.Node, torch.fx.Node] = {}
@@ -102,8 +114,8 @@ class Executable:
             elif node.op == "output":
                 self.results = node.args[0]
             else:
-                token = _TOKEN.findall(node.meta.get("stack_trace") or "")
-                place = places[int(token[-1])] if token else 0
+                number = _number(node)
+                place = places[number] if number >= 0 else 0
                 gone = dying.get(node, []) + ([] if node in last else [node])
                 self.steps.append((node, _core.backward_place(place) if backward and place else place, gone))
 
@@ -129,7 +141,9 @@ class Executable:
         values = dict(self.attributes)
         values.update(zip(self.inputs, arguments, strict=True))
         arguments.clear()
-        results = self.record(Run(self.name, builder, self.shared, self.orders), values, 0)
+        run = Run(self.name, builder, self.shared, self.orders)
+        run.names = {id(values[node]): name for node, name in self.names.items() if node in values}
+        results = self.record(run, values, 0)
         plan = builder.plan(self.results) if builder is not None else None
         if plan is not None:
             self.plans.add(key, plan)
@@ -148,13 +162,15 @@ class Executable:
             if run.builder is not None and not run.graph.pending():
                 run.builder.looks(at, values)
             if node not in values:
-                values[node] = run.call(node, values)
+                values[node] = made = run.call(node, values)
+                if node in self.names and isinstance(made, Value):
+                    run.graph.set_name(made, self.names[node])
             for other in gone:
                 run.drop(values.pop(other, None))
         if run.builder is not None and not run.graph.pending():
             run.builder.looks(len(self.steps), values)
-        made = run.tensors({node: value for node in self.results if isinstance(value := values.get(node), Value)}, values)
-        return [made[node] if node in made else values.get(node, node) for node in self.results]
+        written = run.tensors({node: value for node in self.results if isinstance(value := values.get(node), Value)}, values)
+        return [written[node] if node in written else values.get(node, node) for node in self.results]
 
 
 torch_autograd.taken_over(Executable)

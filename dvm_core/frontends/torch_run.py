@@ -40,6 +40,9 @@ class _Shown(captures.Capture):
         found = self.run.known.get(id(tensor))
         return None if found is None else found[0]
 
+    def name_of(self, value: int) -> str:
+        return self.run.inputs.get(value, "")
+
 
 class Run(Emitter):
     """One call of an executable: what is recorded, and tensors by value."""
@@ -50,6 +53,8 @@ class Run(Emitter):
         self.orders = orders  # of nodes whose results lie in another order
         self.builder = builder  # of the plan for calls like this one
         self.place = 0
+        self.names: dict[int, str] = {}  # of arguments, by the tensor's id
+        self.inputs: dict[int, str] = {}  # the same by value
         self.known: dict[int, tuple[Value, Any]] = {}  # id of a tensor -> its value, and itself to keep the id taken
         self.over: list[tuple[Value, Any]] = []  # no op to come reads these; what is recorded may
 
@@ -157,12 +162,15 @@ class Run(Emitter):
             value = Value(self.graph.input(tensor.data_ptr(), tuple(tensor.shape), DTYPES[tensor.dtype], tuple(tensor.stride()), tensor,
                                            "parameter" if isinstance(tensor, torch.nn.Parameter) else ""))
             found = self.known[id(tensor)] = (value, tensor)
+            if id(tensor) in self.names:
+                self.inputs[value] = self.names[id(tensor)]
             if self.builder is not None:
                 self.builder.bind(node, value, tensor, values)
         return found[0]
 
     def drop(self, value: Any) -> None:
         """No op to come reads this value: a tensor's memory is free once what is recorded has run."""
+        self.names.pop(id(value), None)
         if (found := self.known.pop(id(value), None)) is not None:
             self.over.append(found)
             if not self.graph.pending():

@@ -164,3 +164,10 @@ def test_the_adapter_knows_the_functions_that_conditions_may_call():
 def test_plain_values():
     assert is_plain({"a": [1, 2.5, "x", None]}) and is_plain(np.float32(1))
     assert not is_plain(object()) and not is_plain([object()]) and not is_plain(list(range(65))) and not is_plain({1: 2})
+
+
+def test_a_gradient_that_is_not_here_is_told_with_those_that_are():
+    with pytest.raises(Refused, match=r"there is no `grad\(h\)` here, nor another gradient"):
+        evaluate("grad(h)", NAMES)
+    with pytest.raises(Refused, match=r"there is no `grad\(h\)` here; there are grad\(w\)"):
+        evaluate("grad(h) + 1", {**NAMES, "grad(w)": H})

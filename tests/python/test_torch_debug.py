@@ -11,8 +11,11 @@ if not torch.__version__.startswith("2.13."):
 
 import dvm_core as dvm  # noqa: E402
 from dvm_core import _core, advice  # noqa: E402
+from dvm_core.agent import views  # noqa: E402
+from dvm_core.agent.places import Texts  # noqa: E402
 from dvm_core.frontends import capture, reloadable, torch_reload  # noqa: E402
 from dvm_core.hotreload import report  # noqa: E402
+from dvm_core.hotreload.sources import SourceBook  # noqa: E402
 
 SOURCE = """import torch
 
@@ -270,3 +273,44 @@ def test_a_refusal_names_the_line_at_fault_where_the_call_is_in_the_same_file(tm
     with pytest.raises((NameError, RuntimeError)) as caught:
         names["run"]()
     assert report.failure(caught.value, str(path)).startswith("together.py:6: ")
+
+
+def test_at_a_stop_in_a_backward_gradients_and_arguments_have_names(module):
+    model = module.Model()
+    compiled, x = torch.compile(model, backend="dvm"), torch.ones(3, 4, requires_grad=True)
+    compiled(x).backward()
+    program, seen = next(p for p in reversed(programs_of(module)) if p.backward), {}
+
+    def stop(launch, instruction, reason, hooks):
+        view = views.LaunchView(launch, instruction, capture.launching(), Texts(SourceBook()), sys._getframe())
+        seen.update({tensor.name: (tensor.shape, tensor.array()) for tensor in view.tensors()})
+
+    last = max(i.index for i in program.instructions)
+    _core.set_stop_handler(stop)
+    _core.set_hook(program.id, last, _core.HOOK_STOP, 1)
+    try:
+        compiled(x).backward()
+    finally:
+        _core.clear_hook(program.id, last, _core.HOOK_STOP, 1)
+        _core.set_stop_handler(None)
+    named = {i.value_name for i in program.instructions}
+    assert {"grad(h)", "grad(x)", "grad(self.layers.0.lin.weight)", "grad(self.layers.1.lin.bias)"} <= named
+    assert seen["x"][0] == (3, 4)
+    h = model.layers[0].lin(x) * 2.0
+    loss = model.layers[1](torch.tanh(h)).sum()
+    for name, expected in zip(("grad(h)", "grad(x)"), torch.autograd.grad(loss, (h, x)), strict=True):
+        np.testing.assert_allclose(seen[name][1], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_result_of_several_ops_names_its_last_and_an_intermediate_keeps_its_own(tmp_path):
+    torch._dynamo.reset()
+    path = tmp_path / "several.py"
+    path.write_text("import torch\n\n\ndef work(x, w, labels):\n    g = torch.tanh(x)\n    k = g + x * w\n"
+                    "    loss = torch.nn.functional.cross_entropy(k, labels)\n    return loss * 2\n")
+    names = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    x, w = (torch.randn(3, 4, requires_grad=True) for _ in range(2))
+    known = {p.id for p in _core.programs()}
+    torch.compile(names["work"], backend="dvm")(x, w, torch.tensor([0, 1, 2])).backward()
+    found = {i.value_name for p in _core.programs() if p.id not in known and p.backward for i in p.instructions}
+    assert {"grad(g)", "grad(loss)", "grad(x)", "grad(w)"} <= found <= {"", "grad(g)", "grad(k)", "grad(loss)", "grad(x)", "grad(w)"}
