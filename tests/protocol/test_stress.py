@@ -97,7 +97,8 @@ def test_requests_are_answered_during_a_flood(session):
     print(f"during a flood: longest answer {ask.longest[0]:.3f} s")
 
 
-@pytest.mark.parametrize("when", ["before initialize", "after initialize", "after launch", "at a stop", "running"])
+@pytest.mark.parametrize("when", ["before initialize", "after initialize", "after launch", "at a stop", "running", "while it restarts",
+                                  "while what restarts begins"])
 def test_a_client_that_vanishes_leaves_nothing(when):
     mark = uuid.uuid4().hex
     session = Session([sys.executable, "-m", "dvm_adapter"], env={**environment(), "DVM_KILL_TEST": mark})
@@ -111,8 +112,28 @@ def test_a_client_that_vanishes_leaves_nothing(when):
         session.start(REAL, args=["100000", "0.01"], at=lambda c: c.set_breakpoints(str(REAL), [line] if when == "at a stop" else []))
         if when == "at a stop":
             session.stopped()
+        if "restarts" in when:
+            session.begin("restart")
+        if when == "while what restarts begins":
+            session.event("dvm/restarted")
+            time.sleep(0.3)
     session.process.stdin.close()
     session.process.wait(60)
+    gone(mark)
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_program_that_is_restarted_may_be_disconnected_from_meanwhile(wait):
+    mark = uuid.uuid4().hex
+    session = Session([sys.executable, "-m", "dvm_adapter"], env={**environment(), "DVM_KILL_TEST": mark})
+    session.start(REAL, args=["100000", "0.01"])
+    restarted = session.begin("restart")
+    if wait:
+        session.event("dvm/restarted")
+    assert "start" in session.refusal("restart")  # one at a time
+    assert session.request("disconnect", terminateDebuggee=True) == {}
+    assert not restarted.get(timeout=60)["success"]
+    assert session.process.wait(60) == 0
     gone(mark)
 
 
