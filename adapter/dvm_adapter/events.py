@@ -148,7 +148,7 @@ class PythonEvents:
         self._session.output.finish()
         self._session.reloads.stop()
         self._session.event("terminated", body)
-        self._session.terminated = True
+        self._session.terminated = self._session.output.over = True
 
 
 class TensorEvents:

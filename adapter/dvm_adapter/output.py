@@ -25,10 +25,13 @@ class Output:
         self._sent = 0
         self._cut_lines = 0
         self._cut_bytes = 0
+        self.over = False  # the client has been told that the program is
 
     def event(self, body: dict[str, Any]) -> None:
         """An output event as debugpy sent it. Plain text may be joined with its neighbours; anything with a source or children is not."""
         text = body.get("output")
+        if self.over:
+            return
         if set(body) - {"category", "output", "source"} or body.get("source") or not isinstance(text, str):
             self.flush()
             self._client.event("output", body)
@@ -61,7 +64,7 @@ class Output:
         return True
 
     def _report_cut(self) -> None:
-        if self._cut_bytes:
+        if self._cut_bytes and not self.over:
             lines, size = self._cut_lines, self._cut_bytes
             self._cut_lines = self._cut_bytes = 0
             self.flush()
@@ -88,4 +91,5 @@ class Output:
     def say(self, text: str, category: str = "console", **where: Any) -> None:
         """A line of the adapter's own."""
         self.flush()
-        self._client.event("output", {"category": category, "output": text.rstrip("\n") + "\n", **where})
+        if not self.over:
+            self._client.event("output", {"category": category, "output": text.rstrip("\n") + "\n", **where})

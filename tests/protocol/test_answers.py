@@ -47,12 +47,61 @@ PROTOCOL = {
         "protocol/test_capabilities.py",
         "test_every_announced_request_is_served_and_the_others_are_not_announced",
     ),
+    "what a client has asked for comes back as news": (
+        "protocol/test_hostile_client.py",
+        "test_no_event_comes_between_a_list_of_breakpoints_and_its_answer",
+    ),
+    "the end waits behind a request that is at work": (
+        "protocol/test_hostile_client.py",
+        "test_a_request_still_at_work_when_the_client_disconnects_holds_nothing_back",
+    ),
+    "events after the end": (
+        "protocol/test_hostile_client.py",
+        "test_nothing_is_told_after_the_end_of_the_program_but_answers",
+    ),
+    "an answer that is no JSON is dropped, and its request never resolves": (
+        "protocol/test_hostile_client.py",
+        "test_a_request_is_answered_once_also_where_its_answer_cannot_be_written",
+    ),
+    "a restart loses what was set": ("protocol/test_golden.py", "test_a_program_that_is_started_anew"),
+    "a restart that is interrupted leaves a program": (
+        "protocol/test_stress.py",
+        "test_a_program_that_is_restarted_may_be_disconnected_from_meanwhile",
+    ),
     "a column breakpoint is taken for a whole line in silence": ("protocol/test_writing.py", "test_a_column_is_said_to_be_the_whole_line"),
 }
 REPORTS = {
     "editable installs and folders through links never bind": (
         "protocol/test_sources.py",
         "test_a_folder_reached_through_a_link_binds_both_ways_under_the_path_that_was_given",
+    ),
+    "mappings of paths with other slashes or ends fail in silence": (
+        "protocol/test_capabilities.py",
+        "test_paths_of_the_client_and_of_the_program_lead_to_each_other",
+    ),
+    "paths of a container reach the editor": (
+        "protocol/test_whole.py",
+        "test_a_program_whose_files_are_called_otherwise_is_stopped_in_watched_and_edited",
+    ),
+    "a breakpoint on a line without code is never hit": (
+        "protocol/test_terminal.py",
+        "test_a_breakpoint_says_what_it_replaces_and_where_it_stops",
+    ),
+    "a breakpoint on a decorated def means what nobody expects": (
+        "python/test_agent_stops.py",
+        "test_the_head_of_a_captured_function_is_told_where_its_calls_stop",
+    ),
+    "a step leaves a compiled function at a graph break": (
+        "python/test_agent_stops.py",
+        "test_a_step_of_python_ends_at_the_next_part_of_its_function",
+    ),
+    "tracing slows or changes a program with nothing set": (
+        "protocol/test_tracing.py",
+        "test_untraced_with_nothing_set_traced_with_a_breakpoint_and_untraced_without",
+    ),
+    "an attach that the system forbids hangs": (
+        "protocol/test_attach_pid.py",
+        "test_the_remedy_is_named_where_injection_cannot_work",
     ),
     "odd folder names: nothing starts": ("protocol/test_sources.py", "test_a_breakpoint_in_a_folder_with_an_odd_name"),
     "a byte order mark, a coding cookie, other line ends": ("protocol/test_sources.py", "test_a_breakpoint_in_a_text_of_that_kind"),

@@ -83,37 +83,70 @@ def test_debugpys_line_0_of_a_file_it_found_empty_is_not_shown():
     assert "message" not in point.shown()
 
 
-def served(handler):
-    """What is written for a request with that handler: the whole messages."""
+def told(work):
+    """What a session that `work(session)` is done with has written: the whole messages."""
     written = bytearray()
-    writer = SimpleNamespace(write=written.extend, is_closing=lambda: False, close=lambda: None)
+    transport = SimpleNamespace(get_write_buffer_size=lambda: 0)
+    writer = SimpleNamespace(write=written.extend, is_closing=lambda: False, close=lambda: None, transport=transport)
 
-    async def serve():
+    async def run():
         session = Session(Channel("client", asyncio.StreamReader(), writer, Log()), Log())
         session.client_arguments = {"adapterID": "dvm"}
-        await session._serve("test/odd", {"seq": 5, "type": "request", "command": "test/odd"})
+        await work(session)
 
-    try:
-        registry.request("test/odd", needs=registry.Needs.NOTHING)(handler)
-        asyncio.run(serve())
-    finally:
-        del registry.requests["test/odd"]
+    asyncio.run(run())
     stream, messages = io.BytesIO(bytes(written)), []
     while (message := read_message(stream)) is not None:
         messages.append(message)
     return messages
 
 
-@pytest.mark.parametrize(("body", "told"), [({"x": object()}, False), ({"x": {1, 2}}, False), ({1j: 2}, False), ({"x": "\ud800"}, True),
+def test_nothing_is_told_after_the_end_of_the_program_but_answers():
+    async def work(session):
+        session.output.event({"category": "stdout", "output": "x" * (2 << 20)})  # is cut, which is said a second later
+        session.python_events.all_over({})
+        session.output.event({"category": "stdout", "output": "late"})
+        session.output.say("late", "important")
+        session.event("dvm/notice", {"text": "late"})
+        session.output.finish()
+        await session._serve("dvm/odd", {"seq": 5, "type": "request", "command": "dvm/odd"})
+
+    messages = told(work)
+    assert [message.get("event") or message.get("command") for message in messages] == ["output", "terminated", "dvm/odd"]
+    assert "left out" in messages[0]["body"]["output"]
+
+
+def test_no_event_comes_between_a_list_of_breakpoints_and_its_answer():
+    """What a client has asked for itself is not told to it as news."""
+    asked = 0
+    for stored in (PROGRAMS.parent / "golden").iterdir():
+        lines = stored.read_text(encoding="utf-8").splitlines()
+        for line, after in zip(lines, lines[1:], strict=False):
+            if line.startswith("→ set") and "Breakpoints " in line:
+                asked += 1
+                assert after.startswith(("← set", "✗ set")), (stored.name, line, after)
+    assert asked > 10
+
+
+def served(handler):
+    """What is written for a request with that handler."""
+    try:
+        registry.request("test/odd", needs=registry.Needs.NOTHING)(handler)
+        return told(lambda session: session._serve("test/odd", {"seq": 5, "type": "request", "command": "test/odd"}))
+    finally:
+        del registry.requests["test/odd"]
+
+
+@pytest.mark.parametrize(("body", "written"), [({"x": object()}, False), ({"x": {1, 2}}, False), ({1j: 2}, False), ({"x": "\ud800"}, True),
                                             ({"x": float("nan")}, True), ({"x": "\u2028 é 漢"}, True), (None, True)])
-def test_a_request_is_answered_once_also_where_its_answer_cannot_be_written(body, told):
+def test_a_request_is_answered_once_also_where_its_answer_cannot_be_written(body, written):
     """A body that is no JSON must not leave the client waiting, nor a NaN or half a surrogate make the frame one that it drops."""
     async def handler(session, arguments):
         return body
 
     (answer,) = served(handler)
-    assert (answer["request_seq"], answer["success"]) == (5, told)
-    if not told:
+    assert (answer["request_seq"], answer["success"]) == (5, written)
+    if not written:
         assert answer["message"].startswith("test/odd failed in the debug adapter: TypeError")
 
 
