@@ -58,6 +58,9 @@ export function merged(whole: MemoryViewAnswer, view: MemoryViewAnswer, name: st
 export const totals = (view: MemoryViewAnswer): [number, number][] =>
   view.times.map((time, i) => [time, view.bytes.reduce((sum, of) => sum + (of[i] ?? 0), 0)]);
 
+/** The power of two at or above a number of bytes: ticks at 512 B, 1 KiB, not at 500 B and 1000 B. */
+const roundBytes = (n: number): number => 2 ** Math.max(0, Math.ceil(Math.log2(Math.max(1, n))));
+
 export function option(drawn: Drawn): Option {
   const { view, whole, mode } = drawn;
   const ink = colour('foreground');
@@ -100,8 +103,8 @@ export function option(drawn: Drawn): Option {
       type: 'value',
       min: 0,
       ...(mode === 'address' ? { max: Math.max(1, view.height) } : {}),
-      minInterval: 1,
-      axisLabel: { formatter: (v: number) => bytes(v), color: ink },
+      interval: roundBytes((mode === 'address' ? view.height : view.peak.bytes) / 4),
+      axisLabel: { formatter: (v: number) => bytes(v), color: ink, showMaxLabel: mode === 'time' },
       splitLine: { lineStyle: { color: rule } },
     },
     dataZoom: [

@@ -18,8 +18,9 @@ export function tensorPage(webview: vscode.Webview, extension: vscode.Uri, name:
 <span id="limits" hidden><label>${escapeHtml(l10n.t('over'))} <vscode-textfield id="tolerance" value="0" aria-label="${escapeHtml(l10n.t('Tolerance, absolute'))}"></vscode-textfield></label>
 <label>+ <vscode-textfield id="relative" value="0" aria-label="${escapeHtml(l10n.t('Tolerance relative to the other'))}"></vscode-textfield> · |other|</label></span>
 <span class="gap"></span>
-<vscode-button id="numpy" secondary>${escapeHtml(l10n.t('Copy as NumPy'))}</vscode-button><vscode-button id="tsv" secondary>${escapeHtml(l10n.t('Copy as TSV'))}</vscode-button>
-<vscode-button id="npy" secondary>${escapeHtml(l10n.t('Export .npy'))}</vscode-button></div>
+<span id="take"><vscode-button id="numpy" secondary>${escapeHtml(l10n.t('Copy as NumPy'))}</vscode-button><vscode-button id="tsv" secondary
+ title="${escapeHtml(l10n.t('Copy as TSV'))}" aria-label="${escapeHtml(l10n.t('Copy as TSV'))}">TSV</vscode-button>
+<vscode-button id="npy" secondary>${escapeHtml(l10n.t('Export .npy'))}</vscode-button></span></div>
 <div id="axes" role="group" aria-label="${escapeHtml(l10n.t('Axes and indices'))}"></div>
 <div id="body"><section id="picture" aria-label="${escapeHtml(l10n.t('Values'))}">
 <canvas id="map" tabindex="0" role="img" aria-describedby="cell" aria-label="${escapeHtml(l10n.t('Heat map. Arrow keys read cells, plus and minus zoom, 0 shows all, Enter opens the table there.'))}"></canvas>
