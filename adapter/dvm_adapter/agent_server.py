@@ -17,6 +17,7 @@ from .job import Jobs
 from .link import Link
 from .log import Log
 
+_MOST_RANKS = 1 << 16
 HELLO_TIMEOUT = 5.0  # seconds a connection may take to say who it is
 KEPT_LIMIT = 4 << 20  # bytes of an agent's frames kept until somebody takes them; older ones go first
 
@@ -203,4 +204,5 @@ async def connect_relay(address: str, token: str, pid: int, log: Log) -> AgentPe
 
 
 def _names_rank(hello: Message) -> bool:
-    return isinstance(hello.get("rank"), int) and all(isinstance(hello.get(key) or 0, int) for key in ("job", "size"))
+    size = hello.get("size") or 0
+    return isinstance(hello.get("rank"), int) and isinstance(hello.get("job") or 0, int) and isinstance(size, int) and size <= _MOST_RANKS

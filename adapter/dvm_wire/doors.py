@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import stat
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class NoDoor(Shut):
 def start_time(pid: int) -> str:
     """When a process was started, in the kernel's own unit; "" if it is gone. Tells a process from a later one with the same number."""
     fields = stat_fields(pid)
-    return fields[19] if len(fields) > 19 else ""
+    return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""  # of a zombie only the number is left
 
 
 def stat_fields(pid: int) -> list[str]:
@@ -145,7 +146,7 @@ def sweep(folder: Path) -> None:
         return
     with contextlib.suppress(OSError):
         for file in folder.iterdir():
-            stem = file.name.partition(".")[0]
+            stem = "-".join(file.name.partition(".")[0].split("-")[:2])
             pid = stem.partition("-")[0]
             if pid.isdecimal() and not _lives(int(pid), stem):
                 file.unlink(missing_ok=True)
@@ -238,25 +239,29 @@ def has_door(pid: int) -> bool:
     return True
 
 
-def leave_job(launcher: int, told: dict[str, str]) -> None:
-    """Leaves address and token of who speaks for the ranks that the process `launcher` started, where those find it (`job`). Raises
-    OSError."""
+def leave_job(launcher: int, marks: tuple[str, ...], told: dict[str, str]) -> None:
+    """Leaves address and token of who speaks for the ranks that the process `launcher` started, where those find it (`job`). marks: what
+    tells its jobs apart. Raises OSError."""
     error = OSError("there is no folder for it")
     for folder in folders():
         try:
             _private(folder)
-            _write(folder / f"{_stem(launcher)}{_JOB}", told)
+            _write(folder / _job_name(launcher, marks), told)
             return
         except OSError as failed:
             error = failed
     raise error
 
 
-def job(launcher: int) -> dict[str, str] | None:
+def _job_name(launcher: int, marks: tuple[str, ...]) -> str:
+    return f"{_stem(launcher)}-{zlib.crc32(chr(0).join(marks).encode('utf-8', 'surrogateescape')):08x}{_JOB}"
+
+
+def job(launcher: int, marks: tuple[str, ...]) -> dict[str, str] | None:
     """What `leave_job` has left, None if it has left nothing that can be used."""
     for folder in folders():
         with contextlib.suppress(OSError, Shut, ValueError, RecursionError):
-            told = json.loads((_read(folder / f"{_stem(launcher)}{_JOB}") or b"")[:_MOST_BYTES])
+            told = json.loads((_read(folder / _job_name(launcher, marks)) or b"")[:_MOST_BYTES])
             if isinstance(told, dict) and all(isinstance(told.get(name), str) for name in ("address", "token")):
                 return told
     return None

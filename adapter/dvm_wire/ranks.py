@@ -9,6 +9,9 @@ from collections.abc import Mapping
 VARIABLES = ("RANK", "RANK_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "LOCAL_RANK")
 SIZES = ("WORLD_SIZE", "RANK_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
+# What tells one job from another of the same launcher.
+_JOBS = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "MS_SCHED_PORT", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID")
+
 
 def _number(names: tuple[str, ...], environment: Mapping[str, str]) -> int | None:
     return next((int(told) for name in names if (told := environment.get(name, "")).isdecimal()), None)
@@ -17,6 +20,16 @@ def _number(names: tuple[str, ...], environment: Mapping[str, str]) -> int | Non
 def scheduler(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether it is the process that brings MindSpore's ranks together: it runs the same script with the number 0, and is none of them."""
     return environment.get("MS_ROLE") == "MS_SCHED"
+
+
+def marks(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """What the launcher has said of rank and job: the same in two processes of one rank only."""
+    return tuple(environment.get(name, "") for name in (*VARIABLES, *SIZES, *_JOBS))
+
+
+def job_marks(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Of them what all ranks of a job have alike."""
+    return tuple(environment.get(name, "") for name in (*SIZES, *_JOBS))
 
 
 def rank_of(environment: Mapping[str, str] = os.environ) -> int | None:

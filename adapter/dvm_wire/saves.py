@@ -108,6 +108,8 @@ class Saves:
 
     def _differs(self, path: str, found: Stamp, closed: bool) -> bool:
         """Whether the file was written since it was read. A writer that has closed it may have set its times back (`cp -p`, `rsync -t`)."""
+        if closed and path not in self._known:  # it was written before the first look at it, and who has read it may have been before that
+            return True
         known = self._known.setdefault(path, found)
         return known != found if closed else known[_WRITTEN] != found[_WRITTEN]
 
@@ -119,7 +121,7 @@ def outcome(body: dict[str, Any]) -> str:
     if body.get("outcome") != "applied":
         return f"{name} {body.get('outcome')}: {why or 'no function has changed'}"
     how = "undone at" if body.get("undone") else "will be in force from" if body.get("pending") else "applied at"
-    said = [f"{name} {how} step {body.get('step')}", *_changes(body),
+    said = [f"{name} {how} step {body.get('step')}" if body.get("step") or not body.get("pending") else f"{name} waits", *_changes(body),
             f"{body.get('instructionsPatched')} of {body.get('instructionsTotal')} instructions", f"{body.get('ms', 0):.1f} ms"]
     return " · ".join(said + [why] * bool(why))
 

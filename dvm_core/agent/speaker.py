@@ -16,7 +16,7 @@ from typing import Any
 
 import dvm_wire
 from dvm_wire import doors
-from dvm_wire.ranks import rank_of, size_of
+from dvm_wire.ranks import job_marks, marks, rank_of, size_of
 
 from ..errors import Error
 from .connection import Connection
@@ -43,8 +43,8 @@ def launcher() -> int:
     size, rank = size_of() or 0, rank_of()
     if rank is None or size < 2:
         return 0
-    pid = os.getppid()
-    while rank_of(doors.environment_of(pid)) == rank:
+    pid, mine = os.getppid(), marks()
+    while marks(doors.environment_of(pid)) == mine:
         above = doors.stat_fields(pid)
         if doors.has_door(pid) or len(above) < 2:
             return 0
@@ -58,7 +58,7 @@ def enter(give_up: threading.Event) -> tuple[Connection, list[Answer]]:
     end = time.monotonic() + _FIND
     made = False
     while not give_up.is_set():
-        told = doors.job(parent)
+        told = doors.job(parent, job_marks())
         if told is not None and (entered := _knock(told, parent)) is not None:
             return entered
         if rank_of() == 0:
@@ -104,8 +104,9 @@ def _begin(parent: int) -> None:
     try:
         # A session of its own: Ctrl-C, and a launcher that ends its ranks by their group, do not meet it. What is started here ends at
         # once and leaves the speaker to init: this program waits for no child that it did not make.
-        process = subprocess.Popen([sys.executable, "-m", _MODULE], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, env=environment, start_new_session=True)
+        # Not in the user's folder: its `queue.py` would be taken for the library's.
+        process = subprocess.Popen([sys.executable, "-m", _MODULE], cwd=os.path.abspath(os.sep), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True)
         timer = threading.Timer(_BEGIN, _kill, (process,))
         timer.daemon = True
         timer.start()
@@ -118,7 +119,11 @@ def _begin(parent: int) -> None:
             if not line:
                 raise OSError(process.stderr.read(_MOST_SAID).decode(errors="replace").strip().rpartition("\n")[2] or "it says nothing")
         told = json.loads(line)
-        doors.leave_job(parent, {"address": str(told["address"]), "token": str(told["token"])})
+        try:
+            doors.leave_job(parent, job_marks(), {"address": str(told["address"]), "token": str(told["token"])})
+        except OSError:
+            _kill(process)  # nobody would find it
+            raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Unjoined(f"`{sys.executable} -m {_MODULE}`, which takes edits to all ranks, does not run: {error}") from None
 

@@ -76,7 +76,7 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
             capture.pop(active)
         return result
 
-    result = reloadable.call(info.name, inputs, attempt)
+    result = reloadable.call(info.key, inputs, attempt)
     for number in info.donate:
         if number < len(args) and isinstance(args[number], Array):
             with native(_core.user_place()):

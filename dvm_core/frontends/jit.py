@@ -22,6 +22,7 @@ class CapturedFunction:
         self.function = function  # the user's own function: hot reload exchanges its code
         self.mode = mode
         self.name = function.__qualname__
+        self.key = f"{function.__module__}:{function.__qualname__}"  # what a reload knows it by
         self.traces: Any = None  # of graph mode with MindSpore, made when first needed
         self.donate = donate  # numbers of the arguments that are given away
         self.replays = _core.Replays(donate)  # of graph mode with arrays,

@@ -26,4 +26,4 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
             return info.traces.call(info, step, check, inputs, args, kwargs, copies)
         return mindspore_grad.run(info.function, info.name, step, check, args, kwargs, copies=copies)
 
-    return reloadable.call(info.name, inputs, attempt)
+    return reloadable.call(info.key, inputs, attempt)

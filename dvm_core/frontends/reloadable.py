@@ -26,9 +26,9 @@ from .notices import notice
 
 T = TypeVar("T")
 Check = Callable[[Hashable], None]
-Late = Callable[[BaseException], bool]
+Undone = Callable[[bool], None]  # told whether the call has passed without the edit: if not, it is put in force again
+Late = Callable[[BaseException], "Undone | None"]
 
-_RECENT = 100_000  # steps: a captured function that was not called for so long is not waited for
 _LATE = 64  # swaps that have one ahead
 _SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest are forgotten
 
@@ -36,8 +36,8 @@ _lock = threading.Lock()
 _queue: collections.deque[tuple[int, Callable[[int], None]]] = collections.deque()  # with the step before which none is due
 # With the file that was edited, "" if any call can show it, what has to agree to the recorded call, and who hears of late trials.
 _trials: list[tuple[Callable[[BaseException], None], str, Callable[[], None], Late | None]] = []
-_late: list[tuple[Late, set[str]]] = []  # in the order of their swaps, each with the captured functions that were not called since
-_names: dict[str, int] = {}  # of captured functions that were called, and the step in which they were last
+_late: dict[str, list[Late]] = {}  # by captured function that was not called since: who hears of it, in the order of their swaps
+_names: dict[str, None] = {}  # of captured functions that were called
 _late_lock = threading.RLock()
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
@@ -96,7 +96,8 @@ def trial(undo: Callable[[BaseException], None], path: str = "", agree: Callable
           late: Late | None = None) -> None:
     """Makes the next outermost captured call a trial; `undo(error)` runs if it fails, and the call is made again. From `apply` it means
     the call about to begin. path: the file whose code is tried; agree(): called when the call was recorded, may raise as the call may.
-    late(error): another captured function has failed in its first call since; whether what was swapped was to blame, and is undone."""
+    late(error): another captured function has failed in its first call since. None if what was swapped has no part in it; else it is
+    undone."""
     with _lock:
         _trials.append((undo, path, agree, late))
         _hold()
@@ -153,59 +154,74 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
             tried, successes = False, []
     if not tried:
         result = _untried(name, number, key, run)
-    if _late or tried:
-        _passed(name, number, [late for late in lates if late is not None] if tried else [])
-    _names[name] = number
+    if tried or name in _late:
+        _passed(name, [late for late in lates if late is not None] if tried else [])
+    _names[name] = None
     for callback in successes:
         _guarded(callback, number)
     return result
 
 
-def _passed(name: str, number: int, lates: list[Late]) -> None:
+def _passed(name: str, lates: list[Late]) -> None:
     """A call has passed, and with it the trial of what `lates` hear of."""
     with _late_lock:
-        for _, names in _late:
-            names.discard(name)
-        others = {other for other, last in list(_names.items()) if other != name and number - last < _RECENT}
-        _late[:] = [entry for entry in [*_late, *((late, set(others)) for late in lates)] if entry[1]][-_LATE:]
+        _late.pop(name, None)
+        if lates:
+            for other in {*_names, *(captured.key for captured in functions())} - {name}:
+                _late[other] = [*_late.get(other, ()), *lates][-_LATE:]
 
 
 def _untried(name: str, number: int, key: tuple[str, Hashable], run: Callable[[int, Check | None], T]) -> T:
     """A call that is no trial, or a late one."""
-    global version
-    if not any(name in names for _, names in _late):
+    lates = list(_late.get(name, ()))
+    if not lates:
         return run(number, lambda outputs: _remember(key, outputs))
-
-    def check(outputs: Hashable) -> None:
-        try:
-            _compare(key, outputs)
-        except OutputsChanged as error:
-            error.codes = [captured.function.__code__ for captured in functions() if captured.name == name]
-            if _undo_late(name, error):
-                raise
-            _remember(key, outputs)
-
     try:
-        return run(number, check)
+        return run(number, lambda outputs: _check_late(key, outputs))
     except Exception as error:
-        if not _undo_late(name, error) and not isinstance(error, OutputsChanged):
-            raise
-        traceback.clear_frames(error.__traceback__)
+        return _without(lates, error, number, key, run)
+
+
+def _without(lates: list[Late], error: Exception, number: int, key: tuple[str, Hashable], run: Callable[[int, Check | None], T]) -> T:
+    """Makes a late trial that has failed again, without one edit after the other that has a part in the error, the last first. An edit
+    without which it fails alike is put in force again; if none is left, the error is the program's own."""
+    global version
+    for late in reversed(lates):
+        undone = _blamed(late, error)
+        if undone is None:
+            continue
         version += 1
-    return run(number, lambda outputs: _remember(key, outputs))
+        try:
+            result = run(number, lambda outputs: _check_late(key, outputs))
+        except Exception as again:
+            alike = type(again) is type(error) and (str(again) == str(error) or isinstance(again, OutputsChanged))
+            _guarded(undone, not alike)
+            version += alike
+            error = error if alike else again
+        else:
+            _guarded(undone, True)
+            traceback.clear_frames(error.__traceback__)
+            return result
+    if isinstance(error, OutputsChanged):  # so it does without the edits
+        return run(number, lambda outputs: _remember(key, outputs))
+    raise error
 
 
-def _undo_late(name: str, error: Exception) -> bool:
-    """Undoes what was swapped since that captured function was called, the last first, as far as it is to blame for the error."""
-    undone = False
+def _check_late(key: tuple[str, Hashable], outputs: Hashable) -> None:
+    try:
+        _compare(key, outputs)
+    except OutputsChanged as error:
+        error.codes = [captured.function.__code__ for captured in functions() if captured.key == key[0]]
+        raise
+
+
+def _blamed(late: Late, error: Exception) -> Undone | None:
     with _late_lock:  # of two threads that fail at once the second finds it undone
         try:
-            while _late and name in _late[-1][1] and _late[-1][0](error):
-                _late.pop()
-                undone = True
+            return late(error)
         except Exception as fault:
             _tell_fault(fault)
-    return undone
+            return None
 
 
 def attempt(run: Callable[[], T], shows: Callable[[str], bool]) -> T:
@@ -335,7 +351,7 @@ def _remember(key: Hashable, outputs: Hashable) -> None:
 def _compare(key: tuple[str, Hashable], outputs: Hashable) -> None:
     known = _signatures.get(key, outputs)
     if known != outputs:
-        raise OutputsChanged(f"{key[0]} would return {words(outputs)} instead of {words(known)} for the same inputs")
+        raise OutputsChanged(f"{key[0].rpartition(':')[2]} would return {words(outputs)} instead of {words(known)} for the same inputs")
     _remember(key, outputs)
 
 

@@ -263,6 +263,7 @@ class Reloader:
         if transaction.state == TRIAL:  # no call came yet: what the first one shows is news
             self._make_thread(lambda: self._watch_trial(transaction)).start()
         with transaction.changed:  # what comes before is in this answer, what comes behind is told later
+            transaction.later = lambda: self._later(transaction)
             transaction.late = lambda: self._make_thread(lambda: self._tell_late(job, transaction)).start()
             return transaction.report()
 
@@ -282,6 +283,16 @@ class Reloader:
             transaction.finish()
         if transaction.state == FAILED or transaction in self._done:  # else it was undone meanwhile
             self.news(transaction.report())
+
+    def _later(self, transaction: Transaction) -> list[Transaction] | None:
+        """The edits of the same file since, oldest first. None if that one is not in force, or an edit of another file hangs on it."""
+        kept = self._done
+        if transaction not in kept:
+            return None
+        since = kept[kept.index(transaction) + 1:]
+        later = [done for done in since if done.path == transaction.path]
+        others = [done for done in since if done.path != transaction.path and done.needs_trial]
+        return None if depends.reason([transaction, *later], others) else later
 
     def _tell_late(self, job: Job, transaction: Transaction) -> None:
         """Beside the program, which goes on: another captured function has failed with the new code."""

@@ -2,17 +2,13 @@
 from __future__ import annotations
 
 import linecache
-import os
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..errors import chain
-from . import fingerprint, plan, report
-from .edits import APPLY
+from . import blame, fingerprint, plan, report
 from .live import Live
 from .pact import Disagreed, Pact
 from .report import Report
@@ -29,10 +25,11 @@ class Boundary(Protocol):
         """Inside `at_next_call`: whether the call about to begin can be made again."""
 
     def trial(self, undo: Callable[[BaseException], None], path: str, agree: Callable[[], None] = lambda: None,
-              late: Callable[[BaseException], bool] | None = None) -> None:
+              late: Callable[[BaseException], Callable[[bool], None] | None] | None = None) -> None:
         """The next captured call (from inside `at_next_call`: the one about to begin) that can show code of the file decides: if it or
         `agree`, called once it is recorded, raises, or its outputs change shape, `undo(error)` is called and the call is made again.
-        late(error): the same of the first call of each other captured function; whether it was undone."""
+        late(error): the same of the first call of each other captured function. Gives None if it has no part in that, else it is undone,
+        and wants to be told whether that helped."""
 
     def on_success(self, callback: Callable[[int], None], path: str) -> None:
         """Calls `callback(step)` once, after that call has passed."""
@@ -61,8 +58,6 @@ def _outdated(path: str) -> None:
         front.outdated(path)
 
 
-_NAMED = ("constant", "new constant", "class constant", "new function", "new import")  # edits of what code uses by its name
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 QUEUED, TRIAL, IN_FORCE, FAILED, WITHDRAWN = "queued", "trial", "in force", "failed", "withdrawn"
 
 
@@ -82,6 +77,8 @@ class Transaction:
         self._faults: list[str] = []  # met while it was taken back
         self._on_failed: Callable[[], None] = lambda: None
         self.late: Callable[[], None] = lambda: None  # called on the training thread if it fails after its trial
+        self.out = False  # of force while a call is made without it
+        self.later: Callable[[], list[Transaction] | None] = lambda: []  # of the same file, oldest first; None if others hang on it
         self.changed = threading.Condition()
         self._before = fingerprint.snapshot(host.programs()) if needs_trial else {}
         self._at_swap: dict[int, int] = {}
@@ -171,26 +168,35 @@ class Transaction:
             self.state = FAILED
         self._become(FAILED)
 
-    def _take_back_late(self, error: BaseException) -> bool:
-        """Another captured function has failed in its first call since the swap. Not where the file has been edited again, and not where
-        nothing that was exchanged had a part in the failure: then it is the program's own."""
-        if self.state != IN_FORCE or self.book.get(self.path) != self.texts[1] or not self._had_a_part(error):
-            return False
-        self.step = self.host.step()
-        self._take_back(error)
-        self.late()
-        return True
+    def _take_back_late(self, error: BaseException) -> Callable[[bool], None] | None:
+        """Another captured function has failed in its first call since the swap. None where nothing that was exchanged had a part in it, or
+        where what was exchanged since hangs on it; else it is out of force, with the later edits of the file, until it is told whether
+        that helped."""
+        with self.changed:
+            later = self.later() if self.state == IN_FORCE else None
+            if later is None or not blame.had_a_part(error, self.plan, lambda path: self.book.get(path) is not None):
+                return None
+            gone = [*reversed(later), self]
+            for transaction in gone:
+                transaction.out = True
+                transaction.plan.patch.revert()
+            _outdated(self.path)
 
-    def _had_a_part(self, error: BaseException) -> bool:
-        """Whether the error came through code that was exchanged or that uses a name that was."""
-        exchanged = self.plan.patch.assignments
-        codes = {assignment.function.__code__ for assignment in exchanged if assignment.function is not None}
-        names = {str(assignment.where[1]) for assignment in exchanged if assignment.function is None and len(assignment.where) > 1}
-        names |= {edit.key.rpartition(".")[2] for edit in self.plan.edits if edit.verdict == APPLY and edit.kind in _NAMED}
-        ran = [frame.f_code for link in chain(error) for frame, _ in traceback.walk_tb(link.__traceback__)]
-        return any(code in codes or not names.isdisjoint(code.co_names)
-                   for code in [*ran, *getattr(error, "codes", ())]  # of one about results: the function that gave them
-                   if not code.co_filename.startswith(_OURS))
+        def settled(helped: bool) -> None:
+            if helped:
+                for transaction in gone:
+                    transaction.step = self.host.step()
+                    transaction._take_back(error)
+                    if transaction.needs_trial:
+                        transaction.late()
+                return
+            with self.changed:
+                for transaction in reversed(gone):
+                    transaction.plan.patch.apply()
+                    transaction.out = False
+                _outdated(self.path)
+
+        return settled
 
     def settle(self, kept: Callable[[], None], failed: Callable[[], None]) -> None:
         """Calls `kept` unless the trial has failed already; should it fail later, `failed` is called then, on the training thread."""
@@ -229,7 +235,8 @@ class Transaction:
                 live = Live(self.path)
                 live.search(self.plan.searched)
                 with self.changed:
-                    swept = self.plan.patch.sweep(live.functions, self.plan.inner) if self.state in (TRIAL, IN_FORCE) else []
+                    in_force = self.state in (TRIAL, IN_FORCE) and not self.out
+                    swept = self.plan.patch.sweep(live.functions, self.plan.inner) if in_force else []
                 for cache in live.caches:
                     if getattr(cache, "__wrapped__", None) in swept:
                         cache.cache_clear()

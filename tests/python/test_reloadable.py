@@ -32,6 +32,10 @@ def broken(x: Any) -> Any:
     raise KeyError("new code")
 
 
+def alike(x: Any) -> Any:
+    return {}["new code"]
+
+
 def other_shape(x: Any) -> Any:
     return (x * 2).sum(0)
 
@@ -88,39 +92,91 @@ def test_bad_code_is_taken_back_and_the_step_is_not_lost(new: Any, kind: type) -
     assert f(A).numpy()[0, 0] == 2
 
 
-def test_the_first_call_of_each_other_function_behind_a_swap_is_a_late_trial() -> None:
-    def named(name: str, function: Any) -> Any:
-        function.__qualname__ = name
-        return dvm.jit(function)
+def named(name: str, function: Any) -> Any:
+    function.__qualname__ = name
+    return dvm.jit(function)
 
-    first, other, rare = named("first", make().__dvm__.function), named("other", lambda x: x + 1), named("rare", lambda x: x + 2)
-    for function in (first, other, rare):
-        function(A)
-    late: list[tuple[str, str]] = []
 
-    def swapped(name: str, blamed: bool) -> None:
-        def undo(error: BaseException) -> bool:
-            late.append((name, str(error)))
-            other.__dvm__.function.__code__ = good
-            return blamed
+class Swaps:
+    """Exchanges of `guilty`'s code that are made at a call of `first`, and what each hears of late trials."""
 
-        reloadable.at_next_call(lambda step: reloadable.trial(lambda error: None, late=undo))
-        first(A)
-
-    good = other.__dvm__.function.__code__
-    swapped("proven", True)
-    other(A)
-    swapped("innocent", False)
-    swapped("guilty", True)
-    other.__dvm__.function.__code__ = broken.__code__
-    assert other(A).numpy()[0, 0] == 2  # made again
-    assert late == [("guilty", "'new code'"), ("innocent", "'new code'")]  # the last first, until one is not to blame
-    assert other(A).numpy()[0, 0] == 2 and rare(A).numpy()[0, 0] == 3
-    other.__dvm__.function.__code__ = rare.__dvm__.function.__code__ = broken.__code__
-    for function in (other, rare):
-        with pytest.raises(KeyError):  # they were called since
+    def __init__(self, tag: str) -> None:
+        self.first, self.guilty, self.rare = named(f"first{tag}", make().__dvm__.function), named(f"guilty{tag}", lambda x: x + 1), make()
+        self.heard: list[str] = []
+        for function in (self.first, self.guilty):
             function(A)
-    assert len(late) == 2
+
+    def swap(self, name: str, code: Any, blamed: bool = True) -> None:
+        inner = self.guilty.__dvm__.function
+        old = inner.__code__
+
+        def late(error: BaseException) -> Any:
+            self.heard.append(f"{name}: {error}")
+            if not blamed:
+                return None
+            inner.__code__ = old
+
+            def settled(helped: bool) -> None:
+                self.heard.append(f"{name} {'was it' if helped else 'was not'}")
+                if not helped:
+                    inner.__code__ = code
+
+            return settled
+
+        def apply(step: int) -> None:
+            inner.__code__ = code
+            reloadable.trial(lambda error: None, late=late)
+
+        reloadable.at_next_call(apply)
+        self.first(A)
+
+
+def test_the_first_call_of_each_other_function_behind_a_swap_is_a_late_trial() -> None:
+    swaps = Swaps("a")
+    swaps.swap("proven", triple.__code__)
+    assert swaps.guilty(A).numpy()[0, 0] == 3 and not swaps.heard
+    swaps.swap("bad", broken.__code__)
+    swaps.swap("elsewhere", broken.__code__, blamed=False)
+    assert swaps.guilty(A).numpy()[0, 0] == 3  # made again
+    assert swaps.heard == ["elsewhere: 'new code'", "bad: 'new code'", "bad was it"]  # the last first, past one that has no part in it
+    swaps.guilty.__dvm__.function.__code__ = broken.__code__
+    with pytest.raises(KeyError):  # it was called since
+        swaps.guilty(A)
+    assert len(swaps.heard) == 3
+
+
+def test_an_edit_without_which_the_call_fails_alike_stays_in_force() -> None:
+    swaps = Swaps("b")
+    inner = swaps.guilty.__dvm__.function
+    inner.__code__ = broken.__code__  # of the program's own
+    swaps.swap("good", alike.__code__)
+    with pytest.raises(KeyError, match="new code"):
+        swaps.guilty(A)
+    assert swaps.heard == ["good: 'new code'", "good was not"]
+
+
+def test_results_that_have_other_shapes_at_each_call_are_no_edits_fault() -> None:
+    swaps = Swaps("c")
+    rows = [1]
+
+    def grows(x: Any) -> Any:
+        rows.append(1)
+        return dvm.tensor(np.ones((len(rows),), np.float32)) * 2
+
+    swaps.guilty = named("grows", grows)
+    swaps.guilty(A)
+    swaps.swap("good", grows.__code__)
+    assert swaps.guilty(A).shape == (5,)
+    assert [heard.rpartition(" ")[2] for heard in swaps.heard[1:]] == ["not"]
+
+
+def test_a_function_that_was_never_called_before_the_swap_is_waited_for() -> None:
+    swaps = Swaps("d")
+    swaps.rare = named("rare", lambda x: x + 5)
+    swaps.swap("good", triple.__code__)
+    assert swaps.rare.__dvm__.key in reloadable._late
+    swaps.rare(A)
+    assert swaps.rare.__dvm__.key not in reloadable._late
 
 
 def test_changed_outputs_are_named_with_shapes() -> None:

@@ -79,3 +79,11 @@ def test_without_its_own_package_the_other_one_is_asked(tmp_path, monkeypatch):
     assert told(tmp_path, lambda: (tmp_path / "a.py").write_text("x")) == [set()]
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     assert not watching.available()
+
+
+def test_a_file_that_was_closed_before_the_first_look_at_it_is_a_save(tmp_path):
+    path = tmp_path / "late.py"
+    path.write_text("a = 1\n")
+    saves = Saves()
+    saves.files = {str(path)}
+    assert saves.look([str(path)]) == [str(path)] and saves.look([str(path)]) == []
