@@ -1,6 +1,7 @@
 """The table of PyTorch: aten op -> our instructions. What is not in it, or not of a kind it takes, is run by torch."""
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -326,6 +327,27 @@ def slice_(e: Emitter, a: Value, axis: int = 0, start: int | None = None, end: i
     pairs = [(0, 1)] * len(shape)
     shape[axis], pairs[axis] = len(taken), (taken.start, step)
     return e.slice(a, tuple(n for pair in pairs for n in pair), tuple(shape))
+
+
+@lowers("split_with_sizes.default")
+def split_with_sizes(e: Emitter, a: Value, sizes: Sequence[int], axis: int = 0) -> Parts:
+    """Neighbouring parts of an axis, of these extents."""
+    ends = list(itertools.accumulate(sizes))
+    return Parts(Value(slice_(e, a, axis, end - size, end)) for size, end in zip(sizes, ends, strict=True))
+
+
+@lowers("split.Tensor")
+def split(e: Emitter, a: Value, size: int, axis: int = 0) -> Parts:
+    """Neighbouring parts of an axis, of one extent but for the last."""
+    extent = e.shape(a)[axis]
+    need(size > 0)
+    return split_with_sizes(e, a, [min(size, extent - start) for start in range(0, extent, size)], axis)
+
+
+@lowers("unbind.int")
+def unbind(e: Emitter, a: Value, axis: int = 0) -> Parts:
+    """Each position along an axis, which goes."""
+    return Parts(Value(select(e, a, axis, at)) for at in range(e.shape(a)[axis]))
 
 
 @lowers("select.int")

@@ -16,6 +16,7 @@ from dvm_core.frontends import torch_autograd  # noqa: E402
 @pytest.fixture(autouse=True)
 def fresh():
     torch._dynamo.reset()
+    torch.manual_seed(0)
     yield
     torch._dynamo.reset()
 
@@ -251,6 +252,7 @@ def test_what_a_call_keeps_is_free_after_its_backward():
 
 def test_data_parallel(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.distributed, "_DEFAULT_FIRST_BUCKET_BYTES", 64)  # several graphs
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
     model, x = net()
     model.eval()
     twin, z = copy.deepcopy(model), x.detach().clone().requires_grad_()

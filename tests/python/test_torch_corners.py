@@ -97,3 +97,15 @@ def test_hardtanh_hands_the_gradient_on_where_its_operand_is_nan():
         call(a).sum().backward()
         found.append(a.grad.tolist())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_parts_of_what_a_graph_computes_are_ours(dynamic):
+    def work(a):
+        first, second = (a * 2).chunk(2, 1)
+        parts = torch.sin(a).split([1, 3], -1)
+        return first.sin() * second, parts[1] + 1, sum(row * n for n, row in enumerate(torch.cos(a).unbind())), (a + 1).split(2, 1)[0] * 2
+
+    before = observed.of("torch forward").fallbacks.copy()
+    same(work, torch.arange(12.0).reshape(3, 4), dynamic=dynamic)
+    assert observed.of("torch forward").fallbacks == before
