@@ -21,7 +21,7 @@ async def restart(session: Session, arguments: Body) -> Body:
                            "and attach again", show=True)
     if session.terminated or session.debuggee.exited:
         raise RequestError("the program has ended: start another session")
-    if session.restarting is not None or not session.started:
+    if session.restarting is not None or not (session.started or session.config.no_debug):
         raise RequestError("the program is just being started: restart it once it runs")
     given = arguments.get("arguments") or session.config.arguments
     if not isinstance(given, dict):
@@ -55,10 +55,10 @@ async def _begin(session: Session, config: Config) -> Body:
     configuring = asyncio.ensure_future(_configure(session))
     beginning = asyncio.ensure_future(lifecycle.begin(session, config))
     try:
-        await asyncio.wait({configuring, beginning}, return_when=asyncio.FIRST_EXCEPTION)
-        if configuring.done() and not beginning.done():
+        await asyncio.wait({configuring, beginning}, return_when=asyncio.FIRST_COMPLETED)
+        if not beginning.done():
             configuring.result()
-        return await beginning
+        return await beginning  # without debugging there is nothing to configure, and nothing that asks for it
     finally:
         configuring.cancel()
         beginning.cancel()

@@ -122,6 +122,21 @@ def test_a_client_that_vanishes_leaves_nothing(when):
     gone(mark)
 
 
+def test_a_program_that_nothing_debugs_starts_anew(session, tmp_path):
+    """*Run without debugging*: debugpy asks for no configuration then."""
+    (script := tmp_path / "script.py").write_text("import sys, time\nprint('up', *sys.argv[1:], flush=True)\ntime.sleep(100)\n")
+
+    def up(word):
+        session.event("output", timeout=60, where=lambda body: f"up {word}" in body["output"])
+
+    session.request("initialize", adapterID="dvm")
+    launched = session.begin("launch", program=str(script), args=["one"], noDebug=True, console="internalConsole")
+    assert launched.get(timeout=60)["success"]
+    up("one")
+    session.request("restart", timeout=60, arguments={"program": str(script), "args": ["two"], "noDebug": True})
+    up("two")
+
+
 @pytest.mark.parametrize("wait", [False, True])
 def test_a_program_that_is_restarted_may_be_disconnected_from_meanwhile(wait):
     mark = uuid.uuid4().hex
