@@ -24,6 +24,19 @@ SNAPSHOT_BACKLOG = 1 << 18  # bytes that wait for the client before snapshots ar
 # takes 44 ms (debugpy issue 2054). A frameless evaluate runs on pydevd's own thread at any time: option 1 of level 6 is TCP_NODELAY.
 _NODELAY = "__import__('pydevd').get_global_debugger().writer.sock.setsockopt(6, 1, 1)"
 
+# pydevd takes what follows ".zip" or ".egg" in any path for a file in an archive, also in a folder called `x.zipped` or `my.eggs`, and then
+# finds no file there (debugpy issue 1473). What is a file is none in an archive.
+_NO_ARCHIVE = "exec(" + repr("""
+import os, pydevd_file_utils as utils
+def file_or_in_archive(name, path_of, isabs, normal, *more, was=utils._apply_func_and_normalize_case, utils=utils, os=os, **named):
+    path = path_of(name)
+    if not isabs or not os.path.isfile(path):
+        return was(name, path_of, isabs, normal, *more, **named)
+    return utils.normcase(path) if normal else path
+if utils._apply_func_and_normalize_case.__name__ != 'file_or_in_archive':
+    utils._apply_func_and_normalize_case = file_or_in_archive
+""") + ")"
+
 # `import dvm` in a program of ours. Not by PYTHONPATH: a terminal's program has the one of its shell, which is not known here.
 _SERVE_DVM = f"__import__('sys').path.append({STAND_IN!r})"
 
@@ -32,6 +45,7 @@ _CALL_AGENT = ("exec(\"import os, sys\\nos.environ.update({environment})\\n"
                "if 'dvm_core' in sys.modules: import dvm_core.agent; dvm_core.agent.start()\")")
 
 
+ARCHIVE_TIMEOUT = 2.0
 _INJECTION_FAILED = "Attach to PID failed"  # all that debugpy says of it before its time is up
 
 _BEFORE_LAUNCHED = ("initialized", "output", "capabilities", "debugpySockets", "debugpyWaitingForServer")
@@ -89,8 +103,10 @@ class PythonEvents:
             self.ready.set_result(None)
         # Context "repl" would exchange the program's sys.stdout meanwhile, under a `print` that is just writing to it.
         session.python.request("evaluate", {"expression": _NODELAY, "context": "clipboard"})
+        archive = session.python.request("evaluate", {"expression": _NO_ARCHIVE, "context": "clipboard"})
         if session.config.launched or session.config.child is not None:
             self.prepared = session.python.request("evaluate", {"expression": _SERVE_DVM, "context": "clipboard"})
+            await asyncio.wait([archive], timeout=ARCHIVE_TIMEOUT)  # before the first breakpoints; the program waits for them
         else:
             environment = environment_for(session.config, session.agents.address, session.agents.token)
             expression = _CALL_AGENT.replace("{environment}", json.dumps(environment).replace('"', "'"))

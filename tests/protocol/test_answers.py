@@ -103,6 +103,7 @@ REPORTS = {
         "protocol/test_attach_pid.py",
         "test_the_remedy_is_named_where_injection_cannot_work",
     ),
+    "a folder called as an archive hides its files": ("protocol/test_sources.py", "test_a_breakpoint_in_a_folder_with_an_odd_name"),
     "odd folder names: nothing starts": ("protocol/test_sources.py", "test_a_breakpoint_in_a_folder_with_an_odd_name"),
     "a byte order mark, a coding cookie, other line ends": ("protocol/test_sources.py", "test_a_breakpoint_in_a_text_of_that_kind"),
     "a byte order mark breaks the reload": ("python/test_reload_transaction.py", "test_text_from_the_editor_with_byte_order_mark_and_crlf"),

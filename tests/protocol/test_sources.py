@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-FOLDERS = {"spaces": "two  words", "quotes": "it's a \"quoted\" & `one`", "other letters": "größe 数据 ✓ Ł", "brackets": "{a} [b] %c #d;e"}
+FOLDERS = {"spaces": "two  words", "quotes": "it's a \"quoted\" & `one`", "other letters": "größe 数据 ✓ Ł", "brackets": "{a} [b] %c #d;e",
+           "the name of an archive": "x.zipped"}
 # name -> (bytes of the file, line of the breakpoint)
 TEXTS = {
     "plain": (b"a = 1\nb = a + 1\nprint(b)\n", 2),
