@@ -43,5 +43,10 @@ class References:
         """All live numbers of things of that kind."""
         return [(number, thing) for number, thing in self._live.items() if isinstance(thing, kind)]
 
-    def clear(self) -> None:
-        self._live.clear()
+    def clear(self) -> dict[int, Any]:
+        """Gives what `restore` brings back, should the program not have gone on after all."""
+        held, self._live = self._live, {}
+        return held
+
+    def restore(self, held: dict[int, Any]) -> None:
+        self._live.update(held)

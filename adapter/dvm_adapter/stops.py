@@ -298,6 +298,7 @@ class Stops:
         if tile:
             kind = "tile"
         self._step = (command, stop.thread)  # before asking: the next vmstop may come with the answer
+        held = self._session.references.clear()
         self._leave()
         try:
             await self._session.tensors.ask("step", kind=kind)
@@ -305,11 +306,14 @@ class Stops:
             self._session.log.note(f"the VM cannot step: {error}")
             self._step = None
             self.current = stop
+            if not tile and stop.python:
+                return False
+            self._session.references.restore(held)  # it stands where it stood
+            if self._session.member is not None:
+                self._session.member.stands(True)
             if tile and stop.python:
                 raise RequestError(_NO_AREA) from None
-            if not stop.python:
-                raise
-            return False
+            raise
         return True
 
     def _next_queued(self) -> bool:

@@ -437,3 +437,16 @@ def test_the_disassembly_view_goes_into_a_tile_and_out_again(session, program):
     session.go_on(thread)
     wait_for(lambda: len(steps_printed(session)) > before + 2)
     assert {words[3] for words in steps_printed(session)} == {steps_printed(session)[0][3]}
+
+
+def test_a_tile_step_that_is_refused_leaves_what_the_client_holds(session, program):
+    session.start(program, args=["3", "0"], at=lambda client: client.set_breakpoints(str(program), [line_of(program, "s = h + scale")]))
+    thread = session.stopped()["threadId"]
+    frame = session.stack(thread)[0]["id"]
+    held = session.scopes(frame)["Tensors"]["variablesReference"]
+    before = [(variable["name"], variable["value"]) for variable in session.variables(held)]
+    assert "no fused area begins here" in session.refusal("stepIn", threadId=thread, granularity="tile")
+    assert [(variable["name"], variable["value"]) for variable in session.variables(held)] == before and session.scopes(frame)["Tensors"]
+    session.request("next", threadId=thread)
+    session.stopped(reason="step")
+    assert "earlier stop" in session.refusal("variables", variablesReference=held)
