@@ -334,12 +334,12 @@ class Breakpoints:
         for item in [*self.instructions, *self.own]:
             self._session.event("breakpoint", {"reason": "removed", "breakpoint": {"id": item["id"], "verified": False}})
         self.instructions, self.own = [], []
-        for command, arguments in self._lists.items():
+        for command, arguments in list(self._lists.items()):
             answers = (await self._session.python.ask(command, arguments)).get("breakpoints") or []
             if command == "setFunctionBreakpoints":
                 self._from_python.update({answer["id"]: ours for answer, ours in zip(answers, self._functions, strict=False)
                                           if isinstance(answer.get("id"), int)})
-        for path, points in self._files.items():
+        for path, points in list(self._files.items()):
             for point in points.values():
                 point.python, point.tensor, point.hit = {}, {}, False
             await self.renew(path)

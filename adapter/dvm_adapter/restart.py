@@ -29,6 +29,7 @@ async def restart(session: Session, arguments: Body) -> Body:
     config = Config.read("launch", given)
     lifecycle.check_program(config)  # what cannot be meant is refused while there is a program still
     session.restarting = asyncio.current_task()
+    session.configurable.clear()
     try:
         await _end(session)
         return await _begin(session, config)
@@ -37,6 +38,7 @@ async def restart(session: Session, arguments: Body) -> Body:
         raise
     finally:
         session.restarting = None
+        session.configurable.set()
 
 
 async def _end(session: Session) -> None:
@@ -69,4 +71,5 @@ async def _configure(session: Session) -> None:
     """What a client does between `initialized` and `configurationDone`."""
     await session.python_events.ready
     await session.breakpoints.begin_anew()
+    session.configurable.set()
     await lifecycle.configuration_done(session, {})

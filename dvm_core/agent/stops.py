@@ -217,6 +217,7 @@ class Stops:
             if self.current is stop:
                 self._session.references.clear()
             del self._standing[stop.thread]
+            self._session.aside.settle()  # what was looked at may be let go of by the program
 
     # ---- from the adapter --------------------------------------------------------------------------------------------------------------
     def frame(self, stop: Stop) -> Answer:
@@ -288,6 +289,7 @@ class Stops:
             if stop.launch is None:
                 raise CommandError("Python stands on this line, not the tensor program: the step is Python's")
             self._session.references.clear()
+            self._session.aside.settle()
             if self._step_in_tiles(stop, kind):
                 return
             reached, points, text = self._advance(stop.view, TARGETS[kind](stop.view))

@@ -19,6 +19,7 @@ from torch.fx import GraphModule, Node
 _ALIASES = (torch.ops.aten.alias.default, torch.ops.aten.detach.default)
 _VIEWS = (torch.ops.aten.view.default, torch.ops.aten.permute.default, torch.ops.aten.t.default, torch.ops.aten.transpose.int,
           torch.ops.aten.unsqueeze.default, torch.ops.aten.expand.default)
+_KNOWN = ("2.13.",)
 _transforms = torch._C._are_functorch_transforms_active
 _hooks = torch._C._autograd._top_saved_tensors_default_hooks
 _kept = torch._C._autograd._get_current_graph_task_keep_graph
@@ -54,7 +55,10 @@ def _marked(node: Node) -> bool:
 
 
 def taken_over(executable: type) -> None:
-    """From now on graphs that are compiled to executables of that type, which keeps the graph's `results`, get a Function of ours."""
+    """From now on graphs that are compiled to executables of that type, which keeps the graph's `results`, get a Function of ours; in a
+    version of PyTorch whose inner parts are not known to be those read here, none does, which costs time and nothing else."""
+    if not torch.__version__.startswith(_KNOWN):
+        return
     way: Any = runtime_wrappers.AOTDispatchAutograd
     plain = way.post_compile
 
@@ -169,8 +173,6 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
                 raise RuntimeError("torch.use_deterministic_algorithms was turned on between a compiled graph's forward and its backward")
             again = _kept()
             arguments = arguments.copy()
-            if not again:
-                ctx.own = None
             for at, tensor in zip(places, held, strict=True):
                 arguments[at] = tensor
             arguments += [tangent(grad, n) for n, grad in enumerate(grads if every else [grads[n] for n in tangents])]
@@ -179,6 +181,8 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
 
             def run() -> tuple[Any, ...]:
                 ctx.maybe_clear_saved_tensors()
+                if not again:
+                    ctx.own = None
                 made = compiler.get_or_compile(saved_tensors_use_once=not again)(arguments)
                 return (None, *[made[n] for n in wanted])
 
@@ -191,7 +195,7 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
     first = runtime_wrappers._FirstInvocationContext()
 
     def call(arguments: list[Any]) -> Any:
-        if _transforms() or _hooks(True) or compiled_autograd.compiled_autograd_enabled:
+        if _transforms() or _hooks(True) or compiled_autograd.compiled_autograd_enabled or torch.autograd.forward_ad._current_level >= 0:
             return general()(arguments)
         for n in spec.indices_of_inps_to_detach:
             arguments[n] = arguments[n].detach() if isinstance(arguments[n], torch.Tensor) else arguments[n]

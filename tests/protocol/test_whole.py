@@ -450,3 +450,14 @@ def test_a_tile_step_that_is_refused_leaves_what_the_client_holds(session, progr
     session.request("next", threadId=thread)
     session.stopped(reason="step")
     assert "earlier stop" in session.refusal("variables", variablesReference=held)
+
+
+def test_what_is_set_while_the_program_starts_anew_is_in_force(session, program):
+    session.start(program, args=["1000", "0.02"], at=lambda client: client.set_breakpoints(__file__, [1]))
+    wait_for(lambda: steps_printed(session))
+    anew = session.begin("restart")
+    line = line_of(program, "s = h + scale")
+    (answer,) = session.set_breakpoints(str(program), [line])
+    assert anew.get(timeout=60)["success"]
+    thread = session.stopped(hitBreakpointIds=[answer["id"]])["threadId"]
+    assert session.stack(thread)[0]["line"] == line

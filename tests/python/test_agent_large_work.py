@@ -1,6 +1,7 @@
 """Requests about large tensors are worked on beside the agent's thread: others are answered meanwhile, and no answer mixes two stops."""
 # ruff: noqa: F811 - fixtures are named as what they are imported as
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -62,11 +63,14 @@ def test_an_answer_that_would_come_after_its_stop_is_a_refusal(adapter, stopped,
     ref, gate, begun = stopped
     running, waiting = (adapter.send(command, **asked(command, ref)) for _ in range(2))
     assert begun.acquire(timeout=20)
-    adapter.request("go")
+    gone = adapter.send("go")
+    while agent.current().stops.current is not None:
+        time.sleep(0.001)
     gate.set()
     for number in (running, waiting):
         with pytest.raises(Refused, match="not of this stop: the program has gone on"):
             adapter.answer(number)
+    adapter.answer(gone)
     more = [begun.acquire(blocking=False) for _ in range(2)]
     assert more.count(True) == (command == "compare")  # the one that ran has two parts; the one that waited was never begun
 
@@ -88,6 +92,33 @@ def test_statistics_of_values_that_are_written_meanwhile_are_not_kept(monkeypatc
     assert found.statistics(array)["max"] == 1
     monkeypatch.setattr(values, "statistics", plain)
     assert found.statistics(array)["max"] == 5
+
+
+def test_the_program_goes_on_only_when_nothing_looks_at_its_memory_any_more():
+    lanes, begun, gate, settled, replies = aside.Aside(), threading.Event(), threading.Event(), threading.Event(), []
+    lanes.do("view", 1 << 40, replies.append, lambda: (begun.set(), gate.wait(20)) and {"x": 1})
+    lanes.do("view", 1 << 40, replies.append, lambda: {"x": 2})
+    assert begun.wait(20)
+    going = threading.Thread(target=lambda: (lanes.settle(), settled.set()))
+    going.start()
+    assert not settled.wait(0.05)
+    gate.set()
+    assert settled.wait(20)
+    going.join()
+    lanes.settle()
+    assert {"x": 2} not in replies and any("not of this stop" in str(reply.get("error")) for reply in replies)
+
+
+def test_a_reply_that_cannot_be_given_leaves_the_lane_going():
+    done = threading.Event()
+    lanes = aside.Aside()
+
+    def fails(answer):
+        raise BrokenPipeError
+
+    lanes.do("view", 1 << 40, fails, lambda: {})
+    lanes.do("view", 1 << 40, lambda answer: done.set(), lambda: {})
+    assert done.wait(20)
 
 
 def test_a_fault_in_large_work_is_an_answer_and_the_lane_goes_on():
