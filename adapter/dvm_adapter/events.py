@@ -26,7 +26,7 @@ _NODELAY = "__import__('pydevd').get_global_debugger().writer.sock.setsockopt(6,
 
 # pydevd takes what follows ".zip" or ".egg" in any path for a file in an archive, also in a folder called `x.zipped` or `my.eggs`, and then
 # finds no file there (debugpy issue 1473). What is a file is none in an archive.
-_NO_ARCHIVE = "exec(" + repr("""
+_NO_ARCHIVE = "exec(compile(" + repr("""
 import os, pydevd_file_utils as utils
 def file_or_in_archive(name, path_of, isabs, normal, *more, was=utils._apply_func_and_normalize_case, utils=utils, os=os, **named):
     path = path_of(name)
@@ -35,7 +35,7 @@ def file_or_in_archive(name, path_of, isabs, normal, *more, was=utils._apply_fun
     return utils.normcase(path) if normal else path
 if utils._apply_func_and_normalize_case.__name__ != 'file_or_in_archive':
     utils._apply_func_and_normalize_case = file_or_in_archive
-""") + ")"
+""") + ", __import__('pydevd_file_utils').__file__, 'exec'))"  # under pydevd's own name: nothing stops in it
 
 # `import dvm` in a program of ours. Not by PYTHONPATH: a terminal's program has the one of its shell, which is not known here.
 _SERVE_DVM = f"__import__('sys').path.append({STAND_IN!r})"
