@@ -161,7 +161,7 @@ class Debuggee:
 
     def _stopped(self, body: Message) -> Message:
         self.stop, self.frame = body, 0
-        self.frames = self.client.stack(body["threadId"], startFrame=0, levels=DEEPEST)
+        self.frames = self.stack(body["threadId"])
         hits = set(body.get("hitBreakpointIds") or [])
         for path, points in self.points.items():
             if once := [line for line, point in points.items() if point["once"] and point["id"] in hits]:
@@ -187,8 +187,17 @@ class Debuggee:
     def renew(self) -> None:
         """The stack anew: its ids and lines may have changed with the code."""
         if self.stop is not None:
-            self.frames = self.client.stack(self.stop["threadId"], startFrame=0, levels=DEEPEST)
+            self.frames = self.stack(self.stop["threadId"])
             self.frame = min(self.frame, len(self.real_frames()) - 1)
+
+    def stack(self, thread: int) -> list[Message]:
+        """The thread's frames, those of code from before an edit with its text."""
+        frames = self.client.stack(thread, startFrame=0, levels=DEEPEST)
+        for frame in frames:
+            source = frame.get("source") or {}
+            if (number := source.get("sourceReference")) and os.path.isfile(str(source.get("path"))):
+                frame["text"] = self.client.request("source", source=source, sourceReference=number)["content"].splitlines()
+        return frames
 
     def file(self, name: str) -> str:
         """The path of a file as a user names it: from here, beside the script, or one of the stack."""

@@ -40,12 +40,8 @@ def frame_line(frame: Message, mark: str, number: int | None = None) -> str:
 
 
 def source_lines(frame: Message, first: int, last: int) -> list[str]:
-    """Lines of the frame's file, as it is now, the frame's own marked."""
-    path = (frame.get("source") or {}).get("path")
-    if not path:
-        return []
-    linecache.checkcache(path)
-    lines = linecache.getlines(path)
+    """Lines of the text that the frame runs, the frame's own marked."""
+    lines = _text(frame)
     return [f"{'▸' if number == frame['line'] else ' '} {number:>4}  {lines[number - 1].rstrip()}"
             for number in range(max(1, first), min(last, len(lines)) + 1)]
 
@@ -62,8 +58,17 @@ def named_by_its_line(frame: Message) -> bool:
 
 
 def _line(frame: Message) -> str:
-    source = (frame.get("source") or {}).get("path")
-    return linecache.getline(source, frame["line"]).strip() if source else ""
+    lines = _text(frame)
+    return lines[frame["line"] - 1].strip() if 0 < frame["line"] <= len(lines) else ""
+
+
+def _text(frame: Message) -> list[str]:
+    """That of its file as it is now; of code from before an edit the text that it was made from, which came with it."""
+    path = (frame.get("source") or {}).get("path")
+    if "text" in frame or not path:
+        return list(frame.get("text") or ())
+    linecache.checkcache(path)
+    return linecache.getlines(path)
 
 
 def moved(path: str, point: Message) -> str:

@@ -226,6 +226,25 @@ def test_nothing_is_left_of_a_session_that_is_killed(run, number, running):
     assert one.end() == (143 if number == signal.SIGTERM else -9)
 
 
+def test_a_frame_of_code_from_before_an_edit_is_shown_in_its_own_text(run, tmp_path):
+    engine()
+    program = tmp_path / "loop.py"
+    program.write_text("import numpy as np\nimport dvm_core as dvm\n\n\n@dvm.jit\ndef forward(x):\n    return x * 2.0\n\n\n"
+                       "for number in range(100000):\n    y = forward(dvm.tensor(np.ones(2, np.float32))).numpy()\n")
+    one = run("--hot-reload", "manual", program, cwd=tmp_path)
+    one.type("b loop.py:7", "run")
+    one.until("Paused on")
+    text = program.read_text()
+    program.write_text(text.replace("    return x * 2.0", "    # one\n    # two\n    # three\n    return x * 3.0"))
+    one.type("clear all", "reload loop.py", "b loop.py:10", "c")
+    one.until("Paused on")
+    one.type("frame 2", "list")
+    said = one.until("▸   11  ")
+    assert said == "▸   11      y = forward(dvm.tensor(np.ones(2, np.float32))).numpy()", said
+    one.type("clear all", "quit")
+    one.end()
+
+
 def test_a_saved_file_is_reloaded_at_a_stop(run, tmp_path):
     engine()
     program = tmp_path / "loop.py"
