@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _KNOCK = 30.0  # seconds for the door's first answer: a program deep in a native call that holds the GIL gives none
 _IMPORTING = 5.0  # seconds from its start in which a program may yet import dvm_core
 _LOOK = 0.2  # seconds between knocks meanwhile
+_LEAVING = 3.0  # seconds for the debugger of a session that was killed to leave, whose agent has left already
 _ENTER = 60.0  # seconds for Python's debugger to be loaded and connected
 _PTRACE = Path("/proc/sys/kernel/yama/ptrace_scope")
 _OLDEST = (3, 8)  # that debugpy injects itself into
@@ -62,6 +64,10 @@ async def at_door(pid: int) -> Message | str:
     """What the process says at its door; a text that says why there is nobody. Raises RequestError if it cannot be attached to at all."""
     try:
         told = await _first_answer(pid)
+        end = time.monotonic() + _LEAVING
+        while told.get("debugged") and told.get("agent") is False and time.monotonic() < end:
+            await asyncio.sleep(_LOOK)
+            told = await _first_answer(pid)
     except NoDoor as reason:
         return str(reason)
     except Shut as reason:  # nor is it injected: a process that has no time to answer would be stopped for long

@@ -80,7 +80,8 @@ def _same_user(sock: socket.socket) -> bool:
 
 
 def _hello(message: Answer) -> Answer:
-    return {"pid": os.getpid(), "python": list(sys.version_info[:2]), "debugged": attach.debugged(), "listens": attach.listens()}
+    return {"pid": os.getpid(), "python": list(sys.version_info[:2]), "debugged": attach.debugged(),
+            "agent": agent.connected(), "listens": attach.listens()}
 
 
 def _attach(message: Answer) -> Answer:

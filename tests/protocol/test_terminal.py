@@ -235,8 +235,8 @@ def test_a_frame_of_code_from_before_an_edit_is_shown_in_its_own_text(run, tmp_p
     one.type("b loop.py:7", "run")
     one.until("Paused on")
     text = program.read_text()
-    program.write_text(text.replace("    return x * 2.0", "    # one\n    # two\n    # three\n    return x * 3.0"))
-    one.type("clear all", "reload loop.py", "b loop.py:10", "c")
+    program.write_text(text.replace("    return x * 2.0", "    # one more line\n" * 6 + "    return x * 3.0"))
+    one.type("clear all", "reload loop.py", "b loop.py:13", "c")  # a line that the text before did not have: <module> runs by that
     one.until("Paused on")
     one.type("frame 2", "list")
     said = one.until("▸   11  ")
