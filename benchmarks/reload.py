@@ -23,7 +23,7 @@ import reload_pairs
 from timing import Row, Share
 
 import dvm_core as dvm
-from dvm_core import onsave
+from dvm_core import agent, onsave
 from dvm_core.hotreload import fingerprint, reloader, transaction
 from dvm_core.hotreload import plan as planning
 
@@ -179,7 +179,7 @@ def stages(path: Path, training: Training, saves: int, pause: float = 0.0) -> tu
         told.append(report)
         answered.set()
 
-    was, onsave._tell = onsave._tell, tell
+    was, agent.tell = agent.tell, tell
     watcher = onsave.OnSave(path)
     asked: list[float] = []
     ask = watcher._reloader.reload
@@ -209,7 +209,7 @@ def stages(path: Path, training: Training, saves: int, pause: float = 0.0) -> tu
         steps = training.until(ended)
         saver.join()
     watcher.stop()
-    onsave._tell = was
+    agent.tell = was
     if len(found) < saves:
         raise RuntimeError("a save was not applied")
     return found, clock.held[3:], steps
