@@ -208,14 +208,14 @@ def test_long_work_is_told_of_while_it_goes_on(monkeypatch):
     assert "message" not in told[0][1] and told[4][1]["message"] == "new code is built, and waits for the next captured call"
 
 
-ROOTS = [{"localRoot": "/work/src/", "remoteRoot": "/app"}, {"localRoot": "/work/src/lib", "remoteRoot": "/usr/lib/mine"},
+ROOTS = [{"localRoot": "/project/src/", "remoteRoot": "/app"}, {"localRoot": "/project/src/lib", "remoteRoot": "/usr/lib/mine"},
          {"localRoot": "c:\\code", "remoteRoot": "/code"}, {"localRoot": "/here", "remoteRoot": "."}]
 
 
 @pytest.mark.parametrize(("client", "program"), [
-    ("/work/src/a.py", "/app/a.py"), ("/work/src/lib/b.py", "/usr/lib/mine/b.py"), ("/work/srcs/a.py", "/work/srcs/a.py"),
-    ("C:\\code\\x\\a.py", "/code/x/a.py"), ("c:/code/a.py", "/code/a.py"), ("/here/a.py", "/run/a.py"), ("/work/src", "/app"),
-    ("", ""), ("/elsewhere.py", "/elsewhere.py"), ("/work/src//a.py", "/app/a.py")])
+    ("/project/src/a.py", "/app/a.py"), ("/project/src/lib/b.py", "/usr/lib/mine/b.py"), ("/project/srcs/a.py", "/project/srcs/a.py"),
+    ("C:\\code\\x\\a.py", "/code/x/a.py"), ("c:/code/a.py", "/code/a.py"), ("/here/a.py", "/run/a.py"), ("/project/src", "/app"),
+    ("", ""), ("/elsewhere.py", "/elsewhere.py"), ("/project/src//a.py", "/app/a.py")])
 def test_paths_of_the_client_and_of_the_program_lead_to_each_other(client, program):
     """Whole folders, the longest first, slashes of either kind, a drive's letter of either case, separators at the end or none."""
     paths = path_map.PathMap(path_map.read(ROOTS), "/run/")
