@@ -3,22 +3,16 @@
 import copy
 
 import pytest
+from torch_kit import fresh, torch  # noqa: F401 - the fixture among them
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-if not torch.__version__.startswith("2.13."):
-    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
+from dvm_core.frontends import torch_autograd
 
-from torch.utils.checkpoint import checkpoint  # noqa: E402
-
-from dvm_core.frontends import torch_autograd  # noqa: E402
+checkpoint = torch.utils.checkpoint.checkpoint
 
 
 @pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
+def seeded(fresh):  # noqa: F811 - the fixture
     torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 class Net(torch.nn.Module):

@@ -6,14 +6,11 @@ import weakref
 
 import numpy as np
 import pytest
+from torch_kit import fresh, torch  # noqa: F401 - the fixture among them
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-if not torch.__version__.startswith("2.13."):
-    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
-
-import dvm_core as dvm  # noqa: E402
-from dvm_core import _core  # noqa: E402
-from dvm_core.frontends import observed  # noqa: E402
+import dvm_core as dvm
+from dvm_core import _core
+from dvm_core.frontends import observed
 
 
 class Perceptron(torch.nn.Module):
@@ -23,13 +20,6 @@ class Perceptron(torch.nn.Module):
 
     def forward(self, x):
         return self.two(torch.relu(self.one(x)))
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def train(model, call, sizes):

@@ -1,20 +1,10 @@
 """torch.compile(backend="dvm"): strides of results (which as_strided and users read), halves with whole numbers, gradients at NaN."""
 import pytest
+from torch_kit import fresh, torch  # noqa: F401 - the fixture among them
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-if not torch.__version__.startswith("2.13."):
-    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
-
-from dvm_core.frontends import observed  # noqa: E402
+from dvm_core.frontends import observed
 
 LAST = torch.channels_last
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def same(function, *args, dynamic=False):

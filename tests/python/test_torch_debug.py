@@ -4,18 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch_kit import torch
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-if not torch.__version__.startswith("2.13."):
-    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
-
-import dvm_core as dvm  # noqa: E402
-from dvm_core import _core, advice  # noqa: E402
-from dvm_core.agent import views  # noqa: E402
-from dvm_core.agent.places import Texts  # noqa: E402
-from dvm_core.frontends import capture, reloadable, torch_reload  # noqa: E402
-from dvm_core.hotreload import report  # noqa: E402
-from dvm_core.hotreload.sources import SourceBook  # noqa: E402
+import dvm_core as dvm
+from dvm_core import _core, advice
+from dvm_core.agent import views
+from dvm_core.agent.places import Texts
+from dvm_core.frontends import capture, reloadable, torch_reload
+from dvm_core.hotreload import report
+from dvm_core.hotreload.sources import SourceBook
 
 SOURCE = """import torch
 

@@ -1,21 +1,11 @@
 """Convolutions, pools, norms, attention, indices and halves are ours in PyTorch's graphs, with its values and gradients."""
 import pytest
+from torch_kit import fresh, torch  # noqa: F401 - the fixture among them
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-if not torch.__version__.startswith("2.13."):
-    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
-
-from dvm_core.frontends import observed  # noqa: E402
+from dvm_core.frontends import observed
 
 F = torch.nn.functional
 PLAIN = {"aten.rand.default", "aten.native_dropout.default"}  # PyTorch's by design
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def fallbacks():

@@ -1,22 +1,12 @@
 """Ops of layers and losses and their gradients are ours, and PyTorch's numbers in double precision."""
 import numpy as np
 import pytest
+from torch_kit import fresh, torch  # noqa: F401 - the fixture among them
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-if not torch.__version__.startswith("2.13."):
-    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
-
-from dvm_core.frontends import observed  # noqa: E402
-from dvm_core.frontends import torch as front  # noqa: E402
+from dvm_core.frontends import observed
+from dvm_core.frontends import torch as front
 
 F = torch.nn.functional
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def table(index_shape, rows=3):

@@ -9,21 +9,11 @@ import weakref
 
 import numpy as np
 import pytest
+from torch_kit import fresh, torch  # noqa: F401 - the fixture among them
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-if not torch.__version__.startswith("2.13."):
-    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
-
-from dvm_core import _core  # noqa: E402
-from dvm_core.frontends import observed  # noqa: E402
-from dvm_core.frontends import torch as front  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+from dvm_core import _core
+from dvm_core.frontends import observed
+from dvm_core.frontends import torch as front
 
 
 def executable(make, *examples):

@@ -4,22 +4,16 @@ three dimensions PyTorch runs."""
 import operator
 
 import pytest
+from torch_kit import fresh, torch  # noqa: F401 - the fixture among them
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-if not torch.__version__.startswith("2.13."):
-    pytest.skip(f"torch {torch.__version__}: the front end is for 2.13", allow_module_level=True)
-
-from dvm_core.frontends import notices, observed  # noqa: E402
+from dvm_core.frontends import notices, observed
 
 F = torch.nn.functional
 
 
 @pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
+def seeded(fresh):  # noqa: F811 - the fixture
     torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 def fell_back(function, *args, tolerance=1e-5):
