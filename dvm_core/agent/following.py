@@ -10,7 +10,7 @@ from .. import _core
 from .commands import Answer, Arguments, command, need
 from .hooks import clear_hook
 from .line_map import line_map
-from .places import functions_of, place, real, user_frame
+from .places import function_around, place, real, user_frame
 
 if TYPE_CHECKING:
     from .session import Session
@@ -58,8 +58,7 @@ class Following:
         return self._hook in hooks and self._body is not None and threading.get_ident() == self._thread
 
     def _body_at(self, path: str, line: int) -> tuple[str, int, int] | None:
-        around = [node for node in functions_of(self._session.texts.text(path)) if node.lineno <= line <= (node.end_lineno or node.lineno)]
-        inner = max(around, key=lambda node: node.lineno, default=None)
+        inner = function_around(self._session.texts.text(path), line)
         return None if inner is None else (real(path), inner.lineno, inner.end_lineno or inner.lineno)
 
     def _place(self, program: Any) -> None:

@@ -113,6 +113,12 @@ def _heads(text: str) -> list[tuple[int, tuple[str, int, int]]]:
     return sorted(found, key=lambda head: -head[0])  # of nested ones the inner one first
 
 
+def function_around(text: str, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The innermost function of a source text that the line is in."""
+    around = [node for node in functions_of(text) if node.lineno <= line <= (node.end_lineno or node.lineno)]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
 @functools.lru_cache(maxsize=64)
 def functions_of(text: str) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
     """All functions of a source text, () where it is none."""

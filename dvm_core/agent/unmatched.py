@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import naming
-from .places import Place, Texts, functions_of, place, real
+from .places import Place, Texts, function_around, place, real
 
 _LONGEST = 40  # characters of a call that is shown
 _NAMED = 4  # names that are shown
@@ -23,7 +23,7 @@ def why(name: str, path: str, programs: Iterable[Any], texts: Texts) -> str:
             if where.backward or not where.path or (where.path, where.function) in seen or (path and real(path) != where.real):
                 continue
             seen.add((where.path, where.function))
-            function = _function(texts.text(where.path), where.line)
+            function = function_around(texts.text(where.path), where.line)
             if function is None:
                 continue
             if name in _arguments(function):
@@ -54,11 +54,6 @@ def _returned(name: str, call: ast.Assign, where: Place, program: Any, places: l
 
 def _beside(there: Place, where: Place) -> bool:
     return (there.path, there.function, there.backward) == (where.path, where.function, False)
-
-
-def _function(text: str, line: int) -> _Function | None:
-    around = [node for node in functions_of(text) if node.lineno <= line <= (node.end_lineno or node.lineno)]
-    return max(around, key=lambda node: node.lineno, default=None)
 
 
 def _written(call: ast.expr) -> str:
