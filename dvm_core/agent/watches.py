@@ -117,7 +117,7 @@ class Watches:
     def _missing(self, watch: Watch) -> None:
         why, at = self.instead(watch), f" at {watch.where}" if watch.where else ""
         # Names of other kinds are no answer; but ranks compare nothing without one, and the first of them says so.
-        if not self._session.rank if watch.across else why and not why.startswith(_OTHERS):
+        if (not self._session.rank) if watch.across else (why and not why.startswith(_OTHERS)):
             self._notice(watch, f": nothing has made it{at} in {_PATIENCE} steps{why}")
 
     def _notice(self, watch: Watch, text: str) -> None:

@@ -2,15 +2,12 @@
 from __future__ import annotations
 
 import dis
-import os
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 
 from ..errors import chain
 from .edits import APPLY
 from .plan import Plan
-
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def had_a_part(error: BaseException, plan: Plan, of_the_program: Callable[[str], bool]) -> bool:
@@ -26,7 +23,7 @@ def had_a_part(error: BaseException, plan: Plan, of_the_program: Callable[[str],
         if own and own[-1][0] not in codes and _raises(*own[-1]):
             return False
         about += [code for code, _ in own]
-    return any(code in codes or not names.isdisjoint(code.co_names) for code in about if not code.co_filename.startswith(_OURS))
+    return any(code in codes or not names.isdisjoint(code.co_names) for code in about)
 
 
 def _steps(error: BaseException) -> Iterator[tuple[TracebackType, FrameType]]:

@@ -92,9 +92,9 @@ class Reloader:
     """`reload` and `undo` come from any thread; `news` is called with reports that come after an early answer."""
 
     def __init__(self, book: SourceBook, host: Host, news: Reply = lambda report: None,
-                 thread: Callable[[Callable[[], None]], threading.Thread] | None = None, done: Done | None = None) -> None:
+                 thread: threads.MakeThread | None = None, done: Done | None = None) -> None:
         self.book, self.host, self.news = book, host, news
-        self._make_thread = thread or (lambda run: threading.Thread(target=run, name="dvm-reload", daemon=True))
+        self._make_thread = thread or threads.plain
         self._thread: threading.Thread | None = None
         self._jobs: list[Job] = []
         self._arrived = threading.Condition()
