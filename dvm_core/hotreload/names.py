@@ -12,12 +12,12 @@ from collections.abc import Callable
 from types import CellType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import apply, readers, threads, turns
+from . import apply, readers, stacks, threads, turns
 from .constants import value_of
 from .edits import MISSING, Edit
 from .live import Live
 from .parse import Definition, Source
-from .sources import SourceBook
+from .sources import SourceBook, same_file
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -71,6 +71,11 @@ def _reaches(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook,
     for file, line in sorted({place for module in live.modules for place in readers.stale(module, edit.key, book)}):
         result.notes.append(f"`{edit.key}` was also read by top-level code of {file} that has run already (line {line}); "
                             f"what that made keeps {edit.old}")
+    places = [(place, at) for module in live.modules
+              for place, at in [(module, name), *([] if owner else readers.importers(module, name, book))]]
+    for function, path, line in stacks.readers(places, owner):
+        where = f"line {line}" if same_file(path, live.path) else f"{os.path.basename(path)}:{line}"
+        result.notes.append(f"`{edit.key}` was also read by `{function}`, which is running ({where}); what that made keeps {edit.old}")
     return True
 
 
