@@ -5,8 +5,8 @@ the next outermost captured call. With `trial` that call decides: if recording r
 dtypes that the last good call with the same inputs had, the swap is undone and the call is made again with the old code
 (Ctrl-C is no fault of the code: the swap is undone, the call is not made again). For each other captured function its first call behind
 the swap is a late trial: if that fails with the new code in it, the swap is undone and the call is made again as well. A front end
-whose calls begin elsewhere makes them by `attempt`, and tells that one has ended by `passed`; beside captured functions it ends trials of
-its own code only.
+whose calls begin elsewhere makes them by `attempt`, and tells that a part of one has ended by `passed`; beside captured functions it ends
+trials of its own code only.
 """
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ _names: dict[str, None] = {}  # of captured functions that were called
 _late_lock = threading.RLock()
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
+_results: dict[Hashable, Hashable] = {}  # of calls by `attempt` since something was queued, by what was called with what
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
 _here = threading.local()
 _called = False  # whether a captured call was ever made
@@ -83,12 +84,14 @@ def at_next_call(apply: Callable[[int], None], step: int = 0) -> None:
     """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything. step: the
     first call that it is for."""
     with _lock:
+        if not waiting():
+            _results.clear()
         _queue.append((step, apply))
         _hold()
 
 
 def repeats() -> bool:
-    """For `apply`: whether the call about to begin can be made again."""
+    """For `apply`: whether what is recorded of the call about to begin can be agreed to before it is executed."""
     return not getattr(_here, "passing", False)
 
 
@@ -224,18 +227,26 @@ def _blamed(late: Late, error: Exception) -> Undone | None:
             return None
 
 
-def attempt(run: Callable[[], T], shows: Callable[[str], bool]) -> T:
-    """Makes a call of a front end that does not begin it here. It is the trial of what was swapped before it: if it fails, the new code is
-    taken back and the call is made again. What is queued is swapped after it. shows(path): whether code of that file is in calls of the
-    front end; a trial that a captured function can show and they cannot goes on."""
+def attempt(run: Callable[[], T], shows: Callable[[str], bool], kind: Callable[[], Hashable] = tuple,
+            results: Callable[[T], Hashable] = lambda result: ()) -> T:
+    """Makes a call of a front end that does not begin it here. What is queued is swapped before it, once another of its kind has shown what
+    its results are like; it is the trial then: if it fails, or its results are otherwise, the new code is taken back and the call is made
+    again. shows(path): whether code of that file is in calls of the front end; a trial that a captured function can show and they cannot
+    goes on. kind(), results(result): (name, signature) of the arguments, and the signature of what it gives."""
     thread = threading.get_ident()
     if thread in _attempts:
         return run()
     _attempts[thread] = set()
     try:
-        due = _due(shows) if waiting() else frozenset()
+        due: frozenset[str] = frozenset()
+        if waiting():
+            if _known(kind()) is not None:
+                _swap()
+            due = _due(shows)
         try:
             result = run()
+            if waiting():
+                _look(kind(), results(result), bool(due))
         except BaseException as error:
             if not waiting():
                 raise
@@ -253,11 +264,34 @@ def attempt(run: Callable[[], T], shows: Callable[[str], bool]) -> T:
         _attempts.pop(thread, None)
 
 
+def _look(kind: Hashable, results: Hashable, tried: bool) -> None:
+    """Compares the results of a trial with those of a call before it, of its kind and with arguments of the same shapes, or at least of as
+    many axes."""
+    known = _known(kind) if tried else None
+    if known is not None and known != results and (kind in _results or _without_sizes(known) != _without_sizes(results)):
+        raise _changed(kind, known, results)
+    _results[kind] = _results[_without_sizes(kind)] = results
+
+
+def _known(kind: Hashable) -> Hashable | None:
+    return _results.get(kind, _results.get(_without_sizes(kind)))
+
+
+def _without_sizes(signature: Hashable) -> Hashable:
+    """A signature that is the same for tensors of other sizes and for other numbers."""
+    if not isinstance(signature, tuple):
+        return signature
+    if signature[:1] == ("tensor",):
+        return (*signature[:2], len(signature[2]))
+    return signature[:1] if signature[:1] in (("int",), ("float",)) else tuple(map(_without_sizes, signature))
+
+
 def passed(shows: Callable[[str], bool], part: Any) -> None:
     """Such a call has ended, or a part of it: of an attempt that is a loop, in which the same part ends twice, a round has."""
     parts = _attempts.get(threading.get_ident())
     if parts is None or part in parts:
         _end(_due(shows))
+        _swap()
     else:
         parts.add(part)
 
@@ -273,17 +307,26 @@ def _due(shows: Callable[[str], bool]) -> frozenset[str]:
 
 
 def _end(over: frozenset[str]) -> None:
-    global version
+    """The trials of these files have passed."""
     number = _core.step()
     with _lock:
-        successes, due = [callback for callback, path in _on_success if path in over], _queued(number + 1)
+        successes = [callback for callback, path in _on_success if path in over]
         _forget(over)
+        _hold()
     for callback in successes:
         _guarded(callback, number)
+
+
+def _swap() -> None:
+    """Swaps what is queued, on the thread that makes the calls: which of them is next is not known."""
+    global version
+    number = _core.step() + 1
+    with _lock:
+        due = _queued(number)
     _here.passing = True
     try:
         for apply in due:
-            _guarded(apply, number + 1)
+            _guarded(apply, number)
     finally:
         _here.passing = False
     version += bool(due)
@@ -351,8 +394,12 @@ def _remember(key: Hashable, outputs: Hashable) -> None:
 def _compare(key: tuple[str, Hashable], outputs: Hashable) -> None:
     known = _signatures.get(key, outputs)
     if known != outputs:
-        raise OutputsChanged(f"{key[0].rpartition(':')[2]} would return {words(outputs)} instead of {words(known)} for the same inputs")
+        raise _changed(key, known, outputs)
     _remember(key, outputs)
+
+
+def _changed(key: Any, known: Hashable, outputs: Hashable) -> OutputsChanged:
+    return OutputsChanged(f"{key[0].rpartition(':')[2]} would return {words(outputs)} instead of {words(known)} for the same inputs")
 
 
 def words(signature: Any) -> str:

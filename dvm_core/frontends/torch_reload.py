@@ -61,25 +61,39 @@ def tried(backend: Any) -> None:
     def make(self: Any, function: Any) -> Any:
         made = plain(self, function)
         its = innermost_backend(self.callback)
-        return _tried(made) if getattr(its, "compiler_fn", its) is backend and isinstance(made, FunctionType) else made
+        return _tried(made, function) if getattr(its, "compiler_fn", its) is backend and isinstance(made, FunctionType) else made
 
     context.__call__ = make
 
 
-def _tried(compiled: Any) -> Any:
+def _tried(compiled: Any, function: Any) -> Any:
+    its = getattr(function, "__self__", None)
+    module = its if isinstance(its, torch.nn.Module) else None
+    name = type(module).__qualname__ if module is not None else getattr(function, "__qualname__", repr(function))
+
     @functools.wraps(compiled)
     def call(*args: Any, **kwargs: Any) -> Any:
         if capture.active() is not None:
             return compiled(*args, **kwargs)
-        if not reloadable.waiting():
-            return reloadable.attempt(lambda: compiled(*args, **kwargs), shows)
-        seeds = torch.get_rng_state()
+        seeds: list[torch.Tensor] = []
 
         def run() -> Any:
-            torch.set_rng_state(seeds)
+            if seeds:  # it is made again
+                torch.set_rng_state(seeds[0])
+            elif reloadable.waiting():
+                seeds.append(torch.get_rng_state())
             return compiled(*args, **kwargs)
 
-        return reloadable.attempt(run, shows)
+        def kind() -> Any:
+            mode = torch.is_grad_enabled(), module is not None and module.training
+            return name, id(call), mode, reloadable.signature(args, _describe), reloadable.signature(kwargs, _describe)
+
+        return reloadable.attempt(run, shows, kind, lambda result: reloadable.signature(result, _describe, values=False))
 
     call._torchdynamo_wrapper_id = id(call)  # type: ignore[attr-defined]
     return call
+
+
+def _describe(value: Any) -> tuple[str, str, tuple[int, ...]] | None:
+    """("tensor", dtype, shape) of a tensor, None for anything else."""
+    return ("tensor", str(value.dtype).removeprefix("torch."), tuple(value.shape)) if isinstance(value, torch.Tensor) else None

@@ -224,6 +224,33 @@ def test_new_code_whose_first_call_fails_is_taken_back_and_the_call_is_made_with
     assert torch.equal(compiled(x), torch.compile(model, backend="dvm")(x)) and not torch.equal(compiled(x), expected)
 
 
+@pytest.mark.parametrize(("rows", "new", "told"), [
+    (3, "self.lin(x[:, :2].repeat(1, 2))[:, :2]", "Block would return float32[3,2] instead of float32[3,4] for the same inputs"),
+    (5, "self.lin(x)[0]", "Block would return float32[4] instead of float32[3,4] for the same inputs"),  # as many axes as before, at least
+    (5, "self.lin(x) * 3.0", None),
+])
+def test_new_code_whose_results_are_otherwise_is_taken_back_and_other_sizes_alone_are_no_change(module, rows, new, told):
+    model, errors = module.Block(), []
+    compiled, x = torch.compile(model, backend="dvm"), torch.ones(rows, 4)
+    compiled(torch.ones(3, 4))
+    expected, old = model(x), module.Block.forward.__code__
+
+    def undo(error):
+        errors.append(str(error))
+        module.Block.forward.__code__ = old
+        torch_reload.outdated(module.__file__)
+
+    def swap(step):
+        edited(module, "self.lin(x) * 2.0", new)
+        torch_reload.outdated(module.__file__)
+        reloadable.trial(undo, module.__file__)
+
+    reloadable.at_next_call(swap)
+    compiled(torch.ones(3, 4))  # shows what results are like
+    assert torch.allclose(compiled(x), expected) == bool(told)
+    assert errors == ([told] if told else []) and not reloadable.waiting()
+
+
 def test_a_swap_made_while_a_call_runs_is_tried_by_the_next_one_and_a_loop_that_is_compiled_ends_trials_by_its_rounds(module):
     model, x, told = module.Model(), torch.ones(3, 4), []
 
