@@ -10,7 +10,7 @@ from typing import Any
 
 from dvm_wire.saves import read
 
-from . import depends, report, threads, turns
+from . import depends, ending, report, threads, turns
 from . import plan as planning
 from .apply import Patch
 from .classify import classify
@@ -31,6 +31,7 @@ BOUNDARY_WAIT = 1.0  # seconds for a captured call to come, before the swap is m
 TRIAL_WAIT = 5.0  # seconds for the first call with new code to end, before the answer goes out without it
 STEP_WAIT = 0.25  # seconds for the rest of that step
 _MOST_UNDONE = 64  # reloads that are kept for undo; the oldest are forgotten
+_TOO_LATE = "the program ended before a captured call came; its next start has the edit"
 _LOOK = 0.02  # seconds between looks at whether the user has stopped the program meanwhile
 
 
@@ -121,6 +122,7 @@ class Reloader:
 
     def _add(self, job: Job) -> None:
         turns.begin()  # until it is answered
+        ending.owe()
         with self._arrived:
             self._jobs.append(job)
             self._arrived.notify()
@@ -144,6 +146,7 @@ class Reloader:
             self.last = answer
             with contextlib.suppress(Exception):  # nobody hears it; those behind it are answered all the same
                 job.answer(answer)
+            ending.paid()
 
     # ---- one reload ------------------------------------------------------------------------------------------------------------------
     def _reload(self, job: Job) -> Report:
@@ -219,6 +222,8 @@ class Reloader:
         transaction.queue()
         deadline = time.perf_counter() + BOUNDARY_WAIT
         while not transaction.wait(QUEUED, timeout=_LOOK):
+            if ending.has_begun() and transaction.withdraw():
+                return Report(report.REFUSED, job.path, reasons=[_TOO_LATE])
             if self.host.capturing():  # the boundary comes when the running call ends, however long it takes
                 self._answer_if_stopped(job, transaction.report())
             elif time.perf_counter() > deadline or self.host.stopped():
@@ -227,7 +232,7 @@ class Reloader:
                     transaction.plan.notes.append(f"no captured call came within {BOUNDARY_WAIT:g} s; in force from the next one")
                     return self._settle(job, transaction)
         deadline = time.perf_counter() + TRIAL_WAIT
-        while transaction.state == TRIAL and not transaction.wait(TRIAL, timeout=_LOOK):
+        while transaction.state == TRIAL and not transaction.wait(TRIAL, timeout=_LOOK) and not ending.has_begun():
             self._answer_if_stopped(job, transaction.report())
             if time.perf_counter() > deadline:
                 job.answer(transaction.report(), final=False)
@@ -260,7 +265,7 @@ class Reloader:
             transaction.plan.notes.append(f"closures made during the reload may have old code: {report.failure(error, __file__)}")
         if transaction.state == IN_FORCE and transaction.needs_trial:
             self._let_step_end(transaction)
-        if transaction.state == TRIAL:  # no call came yet: what the first one shows is news
+        if transaction.state == TRIAL and not ending.has_begun():  # no call came yet: what the first one shows is news
             self._make_thread(lambda: self._watch_trial(transaction)).start()
         with transaction.changed:  # what comes before is in this answer, what comes behind is told later
             transaction.later = lambda: self._later(transaction)
@@ -273,7 +278,7 @@ class Reloader:
     def _let_step_end(self, transaction: Transaction) -> None:
         """The trial is over when the captured call returns; the backward programs of that step are launched after it, and count too."""
         end = time.perf_counter() + STEP_WAIT
-        while self.host.step() <= transaction.step and time.perf_counter() < end and not self.host.stopped():
+        while self.host.step() <= transaction.step and time.perf_counter() < end and not (self.host.stopped() or ending.has_begun()):
             time.sleep(_LOOK / 10)
 
     def _watch_trial(self, transaction: Transaction) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import subprocess
 import sys
 import threading
 
@@ -148,3 +149,38 @@ def test_a_program_of_small_stacks_is_parsed_on_a_large_one(program):
         assert answer.outcome == "applied" and p.module.scale(1) == 900 and threading.stack_size() == 128 << 10
     finally:
         threading.stack_size(before)
+
+
+@pytest.mark.parametrize(("last", "told"), [
+    ("step(x)", "train.py applied at step 2 · RATE: 0.5 → 0.25"),
+    ("", "train.py refused: the program ended before a captured call came; its next start has the edit"),
+])
+def test_a_save_right_before_the_programs_end_is_answered(tmp_path, last, told):
+    (tmp_path / "train.py").write_text(f"""import sys
+import dvm_core as dvm
+from dvm_core import agent
+from dvm_core.frontends import reloadable
+from dvm_core.hotreload import SourceBook
+
+RATE = 0.5
+
+
+@dvm.jit
+def step(x):
+    return x * RATE
+
+
+x = dvm.tensor([1.0])
+step(x)
+book = SourceBook()
+book.remember(__file__)
+text = open(__file__).read().replace("RATE = 0.5\\n", "RATE = 0.25\\n")
+agent.make_reloader(book, print).reload(__file__, text, agent.tell)
+while not reloadable.waiting():
+    pass
+{last}
+raise KeyError("the program's own")
+""")
+    run = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=60,
+                         env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+    assert told in run.stderr and run.stderr.count("Traceback") == 1 and run.returncode == 1, run.stderr
