@@ -38,7 +38,7 @@ window.addEventListener('message', ({ data }: MessageEvent<ToTensorPage>) => {
       return viewCame(data.tag) ? gotView(data.view, data.stats) : undefined;
     }
     case 'compared':
-      return isComparing(data.tag) ? gotDifference(data.answer, data.label) : undefined;
+      return isComparing(data.tag) ? gotDifference(data.answer, data.sides) : undefined;
   }
 });
 

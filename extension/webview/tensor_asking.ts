@@ -35,7 +35,8 @@ export function askDifference(partner: string, tolerance: number, relative: numb
   comparing = ++newest;
   const of = page.view?.snapshot ?? page.snapshot;
   const snapshot = of === undefined || page.view?.ref !== undefined ? {} : { snapshot: of };
-  api.postMessage({ type: 'compare', tag: comparing, window: page.window, partner, tolerance, relative, ...snapshot });
+  const follows = page.snapshot === undefined;
+  api.postMessage({ type: 'compare', tag: comparing, window: page.window, follows, partner, tolerance, relative, ...snapshot });
 }
 
 export const isComparing = (tag: number): boolean => tag === comparing;

@@ -2,6 +2,7 @@
 import * as l10n from '@vscode/l10n';
 import type { Compared, Num, Stats } from '../src/protocol';
 import { count, full, num, short } from '../src/text';
+import type { Sides } from '../src/views/tensor_messages';
 import { byId } from './parts';
 
 const WORDS: Partial<Record<keyof Stats, string>> = {
@@ -53,12 +54,25 @@ export function showStats(stats: Stats): void {
 const share = (n: number, of: number): string => l10n.t`${count(n)} of ${count(of)}`;
 const both = (a: string, b: string): string => l10n.t`${a} and ${b}`;
 
-/** undefined: nothing is compared. */
-export function showCompared(answer: Compared | undefined, label: string, tolerance: number, relative: number): void {
-  byId('compared').hidden = !answer;
-  if (!answer) return;
+export const nothingCompared = (): void => void (byId('compared').hidden = true);
+
+/** Which steps are compared is told wherever both are known, and marked where they differ though the tensors are two. */
+function sidesText({ step, other, otherStep }: Sides): { title: string; apart: string } {
+  const [here, there] = [step === undefined ? '' : count(step), otherStep === undefined ? '' : count(otherStep)];
+  if (!other) return { title: here ? l10n.t`Step ${here} less step ${there}` : l10n.t`Difference from step ${there}`, apart: '' };
+  if (!here || !there) return { title: l10n.t`Difference from ${other}`, apart: '' };
+  if (here === there) return { title: l10n.t`Difference from ${other}, both at step ${here}`, apart: '' };
+  const apart = l10n.t`⚠ Other steps: ${here} here, ${there} in ${other}, which has not kept this one.`;
+  return { title: l10n.t`Difference from ${other}`, apart };
+}
+
+export function showCompared(answer: Compared, sides: Sides, tolerance: number, relative: number): void {
+  byId('compared').hidden = false;
   const { elements, differ, over, nan, largest, mean, dtypes, first } = answer;
-  byId('comparedTitle').textContent = l10n.t`Difference from ${label}`;
+  const { title, apart } = sidesText(sides);
+  byId('comparedTitle').textContent = title;
+  byId('comparedSteps').textContent = apart;
+  byId('comparedSteps').hidden = !apart;
   const limit = [tolerance ? short(tolerance) : '', relative ? l10n.t`${short(relative)} · |other|` : '']
     .filter(Boolean)
     .join(' + ');

@@ -2,10 +2,10 @@
 import * as l10n from '@vscode/l10n';
 import type { Compared } from '../src/protocol';
 import { earlier } from '../src/views/planes';
-import type { Partner } from '../src/views/tensor_messages';
+import type { Partner, Sides } from '../src/views/tensor_messages';
 import { byId } from './parts';
 import { ask, askDifference } from './tensor_asking';
-import { showCompared } from './tensor_figures';
+import { nothingCompared, showCompared } from './tensor_figures';
 import { api, page, remember, stepText, valued } from './tensor_state';
 import { done } from './tensor_told';
 import { picture } from './tensor_window';
@@ -20,14 +20,14 @@ export function compare(): void {
 
 /** The tensor itself: there is no difference to show. */
 export function alone(): void {
-  showCompared(undefined, '', 0, 0);
+  nothingCompared();
   if (page.view?.plane) picture.show(page.view.plane, page.view.shape, page.view.step, false);
 }
 
-export function gotDifference(answer: Compared, label: string): void {
+export function gotDifference(answer: Compared, { step, other, otherStep = stepOfOther() }: Sides): void {
   page.mistake = '';
-  showCompared(answer, label || stepText(otherStep()), limit('tolerance'), limit('relative'));
-  picture.show(answer.plane, page.view?.shape ?? [], page.view?.step, true);
+  showCompared(answer, { step, other, otherStep }, limit('tolerance'), limit('relative'));
+  picture.show(answer.plane, page.view?.shape ?? [], step, true);
   done();
 }
 
@@ -43,7 +43,7 @@ function otherOf({ id }: Partner): string | undefined {
   return other && `snapshot:${other.snapshot}`;
 }
 
-function otherStep(): number | undefined {
+function stepOfOther(): number | undefined {
   const id = page.partner && otherOf(page.partner);
   return id?.startsWith('snapshot:') ? page.kept.find((k) => k.snapshot === Number(id.slice(9)))?.step : undefined;
 }
@@ -93,7 +93,7 @@ function choosePartner(next: Partner | undefined): void {
   listPartners();
   valued('partner').value = next?.id ?? '';
   byId('limits').hidden = !next;
-  if (!next) showCompared(undefined, '', 0, 0);
+  if (!next) nothingCompared();
   ask();
 }
 

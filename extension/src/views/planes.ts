@@ -56,6 +56,14 @@ export function zoomed([first, last]: [number, number], extent: number, factor: 
   return [from, from + length];
 }
 
+/** Two of the newest step that both have kept; undefined where there is none. */
+export function newestCommon<T extends { step: number }>(own: readonly T[], other: readonly T[]): { own: T; other: T } | undefined {
+  const steps = new Map(other.map((k) => [k.step, k]));
+  const found = own.filter((k) => steps.has(k.step)).at(-1);
+  const twin = found && steps.get(found.step);
+  return found && twin && { own: found, other: twin };
+}
+
 /** The newest of those kept from before a step; of an unknown step, the newest. */
 export const earlier = <T extends { step: number }>(kept: readonly T[], step: number | undefined): T | undefined =>
   kept.filter((k) => step === undefined || k.step < step).at(-1);

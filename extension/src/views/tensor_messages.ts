@@ -15,7 +15,17 @@ export type FromTensorPage =
   | { type: 'ready' }
   | { type: 'view'; tag: number; window: Window; snapshot?: number; texts?: boolean }
   | { type: 'stats'; tag: number; snapshot?: number }
-  | { type: 'compare'; tag: number; window: Window; snapshot?: number; partner: string; tolerance: number; relative: number }
+  | {
+      type: 'compare';
+      tag: number;
+      window: Window;
+      snapshot?: number;
+      /** The step was not chosen: where the other has not kept it, the newest that both have is compared. */
+      follows: boolean;
+      partner: string;
+      tolerance: number;
+      relative: number;
+    }
   | { type: 'copy'; as: CopyAs; window: Window; snapshot?: number }
   | { type: 'export'; snapshot?: number }
   | { type: 'goto'; path: string; line: number }
@@ -30,13 +40,20 @@ export interface Partner {
   label: string;
 }
 
+/** What was compared: the step of the tensor itself, the other's name and its step, where they are known. */
+export interface Sides {
+  step?: number | undefined;
+  other: string;
+  otherStep?: number | undefined;
+}
+
 /** To the page. */
 export type ToTensorPage =
   | { type: 'state'; state: PageState }
   | { type: 'stale' }
   | { type: 'view'; tag: number; view: TensorView; stats?: Stats }
   | { type: 'stats'; tag: number; stats: Stats }
-  | { type: 'compared'; tag: number; answer: Compared; label: string }
+  | { type: 'compared'; tag: number; answer: Compared; sides: Sides }
   | { type: 'error'; tag: number; text: string }
   | { type: 'chosen'; partner: Partner };
 

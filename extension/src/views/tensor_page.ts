@@ -29,7 +29,7 @@ export function tensorPage(webview: vscode.Webview, extension: vscode.Uri, name:
 <span id="scale"></span></div>
 <p id="bad" class="bad"></p><p id="cell" class="figure" aria-live="polite"></p></section>
 <section id="facts" aria-label="${escapeHtml(l10n.t('Figures'))}">
-<section id="compared" hidden><h2 id="comparedTitle"></h2><table aria-labelledby="comparedTitle"><tbody id="differences"></tbody></table></section>
+<section id="compared" hidden><h2 id="comparedTitle"></h2><p id="comparedSteps" class="placeholder" hidden></p><table aria-labelledby="comparedTitle"><tbody id="differences"></tbody></table></section>
 <h2 id="statsTitle">${escapeHtml(l10n.t('Statistics'))}</h2><table aria-labelledby="statsTitle"><tbody id="stats"></tbody></table>
 <h2>${escapeHtml(l10n.t('Histogram of |x|, in powers of two'))}</h2><div id="bars" role="img" aria-label="${escapeHtml(l10n.t('Histogram'))}"></div>
 <section id="past" hidden><h2>${escapeHtml(l10n.t('History of'))} <vscode-single-select id="measure" label="${escapeHtml(l10n.t('Statistic of the history'))}"></vscode-single-select></h2>

@@ -184,15 +184,18 @@ export class TensorPanel implements vscode.Disposable {
   }
 
   private async compare(message: FromTensorPage & { type: 'compare' }): Promise<ToTensorPage> {
-    const { tag, window, snapshot, partner, tolerance, relative } = message;
+    const { tag, window, snapshot, follows, partner, tolerance, relative } = message;
     const session = this.session();
     const view = await this.request<TensorView>('dvm/view', { most: [1, 1] }, snapshot);
-    const a: Named = view.ref !== undefined ? { ref: view.ref } : this.ownSnapshot(session, view.snapshot);
-    const { b, label } = await this.partners.resolve(partner, session, this.target, view.step, (n) =>
+    const kept = follows && view.ref === undefined ? (view.kept ?? []) : [];
+    const found = await this.partners.resolve(partner, session, this.target, { step: view.step, kept }, (n) =>
       this.ownSnapshot(session, n),
     );
+    const { instead, b, other, otherStep } = found;
+    const a: Named = view.ref !== undefined ? { ref: view.ref } : this.ownSnapshot(session, instead?.snapshot ?? view.snapshot);
     const answer = await this.sessions.request<Compared>('dvm/compare', { a, b, ...window, tolerance, relative }, session);
-    return { type: 'compared', tag, answer: { ...answer, plane: inBytes(answer.plane) }, label };
+    const sides = { step: instead?.step ?? view.step, other, otherStep };
+    return { type: 'compared', tag, answer: { ...answer, plane: inBytes(answer.plane) }, sides };
   }
 
   private ownSnapshot(session: vscode.DebugSession, snapshot: number | undefined): Named {

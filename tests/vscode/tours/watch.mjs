@@ -80,7 +80,7 @@ await tour('watch', single, async ({ wb, station }) => {
   await station('compared with the previous step', async () => {
     await page.locator('#partner').click();
     await page.locator('#partner >> text="previous step" >> visible=true').click();
-    await page.locator('#compared:visible #comparedTitle:has-text("Difference from step")').waitFor();
+    await page.locator('#compared:visible #comparedTitle', { hasText: /^Step [\d,]+ less step [\d,]+$/ }).waitFor();
     await until('how many differ', async () => /differ\s+\d/.test(await page.locator('#differences').innerText()));
   });
 
@@ -138,7 +138,7 @@ await tour('ranks', ranks, async ({ wb, station }) => {
     await until('its steps', async () => Number(await page.locator('#step').getAttribute('max')) > 3);
     await page.locator('#partner').click();
     await page.locator('#partner >> text=/the same in .*rank/ >> visible=true').first().click();
-    await page.locator('#compared:visible #comparedTitle', { hasText: /Difference from .*rank \d/ }).waitFor();
+    await page.locator('#compared:visible #comparedTitle', { hasText: /Difference from .*rank \d.*, both at step [\d,]+/ }).waitFor();
     await until('how many differ', async () => /differ\s+\d/.test(await page.locator('#differences').innerText()));
   });
 

@@ -9,6 +9,7 @@ import {
   fitted,
   inBytes,
   indexText,
+  newestCommon,
   withAxis,
   zoomed,
 } from '../../../extension/src/views/planes';
@@ -47,6 +48,13 @@ test('a cell has the index of its elements, cut off at the end', () => {
   assert.equal(indexText(plane({ cell: [1, 1] }), 1, 2), '[5, 1, 2, 12]');
   assert.equal(indexText(plane({ axes: [-1, 0], indices: [0], cell: [1, 1] }), 0, 2), '[12]');
   assert.equal(indexText(plane({ axes: [-1, -1], indices: [] }), 0, 0), '[]');
+});
+
+test('the newest step that both sides have kept', () => {
+  const kept = (...steps: number[]): { step: number }[] => steps.map((step) => ({ step }));
+  assert.deepEqual(newestCommon(kept(3, 4, 5, 9), kept(1, 4, 5, 6)), { own: { step: 5 }, other: { step: 5 } });
+  assert.equal(newestCommon(kept(8, 9), kept(1, 2)), undefined);
+  assert.equal(newestCommon(kept(), kept(1)), undefined);
 });
 
 test('what was chosen stays over another batch size, and nothing of it over another rank', () => {
