@@ -146,8 +146,9 @@ class Replay:
 REPLAYED_ARGUMENTS: int
 """At most so many arguments has a function whose calls are replayed."""
 class Replays:
-    """The replays of a function in graph mode, by kind of arguments. donated: numbers of the arguments that are given away."""
-    def __init__(self, donated: Sequence[int] = ()) -> None: ...
+    """The replays of a function in graph mode, by kind of arguments. donated: numbers of the arguments that are given away; name: of the
+    function, under which calls are counted."""
+    def __init__(self, donated: Sequence[int], name: str) -> None: ...
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """The function's result, None if it must be called."""
     def add(self, arguments: tuple[Any, ...], replay: Replay, single: bool, guards: Callable[[], bool] | None,
@@ -187,6 +188,12 @@ def hold_replays(hold: bool) -> None:
     """While held, every call of a function in graph mode is made in Python."""
 def step() -> int:
     """Number of the current or last outermost captured call."""
+def begin_call(name: str) -> int:
+    """Begins the next step, an outermost call of the captured function of that name. Its number."""
+def calls() -> dict[str, int]:
+    """Outermost captured calls so far, replays included, of each captured function that was called."""
+def call_of_step(step: int) -> int:
+    """Which call of its captured function a step was; 0 if it was none, or is more than 4096 steps ago."""
 def current_recorder() -> Recorder:
     """Where the calling thread records: the graph of its active capture, or one of its own."""
 def active_capture() -> Any:

@@ -1,5 +1,5 @@
-"""A watch that every rank of a job has: what it took at the same step must be the same everywhere, as gradients and parameters of
-data-parallel training are. Each rank sends a digest of every snapshot; bytes are asked for only where those differ."""
+"""A watch that every rank of a job has: what it took in the same call of a captured function must be the same everywhere, as gradients and
+parameters of data-parallel training are. Each rank sends a digest of every snapshot; bytes are asked for only where those differ."""
 from __future__ import annotations
 
 import asyncio
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .edit import Rank
     from .job import Job
 
-_STEPS = 256  # of a watch, for which digests of some ranks are awaited
+_CALLS = 256  # of a watch, for which digests of some ranks are awaited
 _ANSWER = 5.0  # seconds for a rank's bytes, and for the difference
 _MOST_BYTES = 16 << 20
 
@@ -33,15 +33,16 @@ class Compared:
     def heard(self, rank: Rank, event: Message) -> None:
         """A rank's `digest`."""
         key = str(event.get("name")), bool(event.get("backward")), int(event.get("ordinal") or 0)
-        steps = self._digests.setdefault(key, collections.OrderedDict())
-        found = steps.setdefault(int(event["step"]), {})
+        at = int(event.get("call") or event["step"])  # ranks may have made other calls in between, and be at other steps
+        calls = self._digests.setdefault(key, collections.OrderedDict())
+        found = calls.setdefault(at, {})
         found[rank] = event
         ranks = set(self._job.ranks.values())
         if len(ranks) > 1 and ranks <= found.keys():
-            del steps[int(event["step"])]
+            del calls[at]
             self._look(key, {rank: found[rank] for rank in ranks})
-        elif len(steps) > _STEPS:
-            steps.popitem(last=False)
+        elif len(calls) > _CALLS:
+            calls.popitem(last=False)
 
     def _look(self, key: _Key, found: dict[Rank, Message]) -> None:
         if any(event.get("missing") for event in found.values()):  # a copy that came too late
@@ -64,8 +65,9 @@ class Compared:
             if body.get("differ") == 0:  # signs of zeros, or what NaN carry
                 continue
             what = f"{'backward of ' if key[1] else ''}{key[0]}"
-            where = f"{what} differs between {first.name} and {other.name} at step {found[first]['step']}"
-            told = {**body, "name": key[0], "backward": key[1], "step": found[first]["step"], "ranks": [first.number, other.number],
+            at, its = found[first]["step"], found[other]["step"]
+            where = f"{what} differs between {first.name} and {other.name} at step {at}{f' (of {other.name}: {its})' if its != at else ''}"
+            told = {**body, "name": key[0], "backward": key[1], "step": at, "ranks": [first.number, other.number],
                     "path": found[first].get("path") or "", "line": found[first].get("line") or 0, "text": f"{where}: {body['text']}"}
             for rank in list(self._job.ranks.values()):
                 rank.link.tell("differs", body=told)

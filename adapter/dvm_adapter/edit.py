@@ -1,8 +1,8 @@
 """One edit on its way to all ranks of a job: what each is asked, what it answers, what is decided.
 
-Each rank prepares the edit and says at which step it is; all are told a later one. A rank that has come there makes the swap, records
-that step with the new code, votes, and waits: only when all have voted yes, for one and the same step, does any of it count. Nobody waits
-without an end: VOTES seconds after the first vote the edit is off."""
+Each rank prepares the edit and says how far it is; all are told one call that is to come (meeting). A rank that has come there makes the
+swap, records that call with the new code, votes, and waits: only when all have voted yes, for one and the same call, does any of it count.
+Nobody waits without an end: VOTES seconds after the first vote the edit is off."""
 from __future__ import annotations
 
 import asyncio
@@ -18,13 +18,13 @@ from dvm_wire.doors import start_time
 from .agent_peer import Message
 from .errors import RequestError
 from .link import Link
+from .meeting import Meeting, choose
 
 PREPARE = 10.0  # seconds for a rank to read the edit
 ARM = 5.0  # seconds for it to take the step it is told
 VOTES = 5.0  # seconds from the first vote to the last
 SETTLE = 10.0  # seconds for a rank to say what became of its swap, before the answer goes out without it
 PENDING = 1.0  # seconds without a vote after which it is said that the edit waits
-AHEAD = 0.02  # seconds to the step that is chosen: by then all ranks have been told
 
 _RUN = secrets.token_hex(4)  # ranks outlive who speaks for them: tickets of the next one are others
 _tickets = itertools.count(1)
@@ -60,14 +60,13 @@ class Edit:
         self.ranks, self.path, self.undo = ranks, path, undo
         self.reports: dict[Rank, Message] = {}  # what each rank would answer alone
         self.against: dict[Rank, str] = {}  # why an edit is off, by the rank that says so
-        self.yes: dict[Rank, int] = {}  # with the step each has begun: calls of compiled models may count several at once
+        self.yes: dict[Rank, int] = {}  # with the call each has begun: those of compiled models may count several at once
         self.settled: dict[Rank, Message] = {}
         self.passed = False  # the step that was chosen had come and gone somewhere, or was not the same everywhere
         self.replaced = ""  # by what, before anybody has voted
         self.kept: bool | None = None  # the decision
         self._active: list[Rank] = []  # who exchange code
         self._waiting: list[Rank] = []  # who were ready for the decision
-        self._ready_at: dict[Rank, float] = {}  # when each said so: the first go on while the last prepare
         self._lost: set[Rank] = set()  # who could not keep their word, and
         self._asked_back: set[Rank] = set()  # who were to take it back
         self._changed = asyncio.Event()
@@ -126,13 +125,12 @@ class Edit:
         await self._prepare(text)
         self._waiting = [rank for rank in self.ranks if rank in self.reports and "ready" in self.reports[rank]]
         self._active = [rank for rank in self._waiting if self.reports[rank]["ready"].get("meaningful")]
-        step = 0
         if self._active and not self.against:
-            now, ready = asyncio.get_running_loop().time(), {rank: self.reports[rank]["ready"] for rank in self._active}
-            at = max(told["step"] + int(told["rate"] * (now - self._ready_at[rank])) for rank, told in ready.items())
-            step = at + further * (1 + math.ceil(AHEAD * max(told["rate"] for told in ready.values())))
-            await self._arm(step)
-            await self._votes(step)
+            paces = await self._paces()
+            if not self.against:
+                meeting = choose(paces, further)
+                await self._arm(meeting)
+                await self._votes(meeting)
         keep = self.kept = not self.passed and not self.against and not self.replaced
         reason = self.reason or self.replaced or "the step had been passed"
         self._off([rank for rank in self.ranks if rank not in self.reports], reason)
@@ -146,7 +144,7 @@ class Edit:
             self.reports = dict.fromkeys(self.ranks, refused(self.path, [self.reason or reason]))
         else:
             for rank in self._waiting:  # one that has not said what came of it is still in that step
-                self.reports[rank] = self.settled.get(rank) or self._pending(rank, step)
+                self.reports[rank] = self.settled.get(rank) or self._pending(rank)
         return True
 
     def _off(self, ranks: list[Rank], reason: str) -> None:
@@ -162,7 +160,6 @@ class Edit:
                 self.against.setdefault(rank, str(error))
                 return
             self.reports[rank] = report
-            self._ready_at[rank] = asyncio.get_running_loop().time()
             if report.get("outcome") == "refused":
                 self.against[rank] = "; ".join(report.get("reasons") or [])
             elif report.get("outcome") == "applied" and "ready" not in report:
@@ -171,18 +168,29 @@ class Edit:
         await _all(ask(rank) for rank in self.ranks)
         self.path = self.path or next((str(report["path"]) for report in self.reports.values() if report.get("path")), "")
 
-    async def _arm(self, step: int) -> None:
-        """Tells the step."""
+    async def _paces(self) -> list[Message]:
+        """Where each is, now that all are ready."""
+        async def ask(rank: Rank) -> Message:
+            try:
+                return await rank.link.ask("pace", timeout=ARM)
+            except RequestError as error:
+                self.against.setdefault(rank, str(error))
+                return {}
+
+        return list(await asyncio.gather(*(ask(rank) for rank in self._active)))
+
+    async def _arm(self, meeting: Meeting) -> None:
+        """Tells the call."""
         async def ask(rank: Rank) -> None:
             try:
-                answer = await rank.link.ask("arm", ticket=self.ticket, step=step, timeout=ARM)
+                answer = await rank.link.ask("arm", ticket=self.ticket, step=meeting.step, of=meeting.of, timeout=ARM)
                 self.passed = self.passed or not answer.get("armed")
             except RequestError as error:
                 self.against.setdefault(rank, str(error))
 
         await _all(ask(rank) for rank in self._active)
 
-    async def _votes(self, step: int) -> None:
+    async def _votes(self, meeting: Meeting) -> None:
         """Returns when all have voted, one against it, or one not in time."""
         loop = asyncio.get_running_loop()
         pending, end = loop.time() + PENDING, math.inf
@@ -195,19 +203,19 @@ class Edit:
             elif now >= pending:
                 pending = math.inf
                 for rank in self._active:
-                    body = self._pending(rank, step)
-                    body["reasons"] = [*body["reasons"], f"waits for all {len(self._active)} ranks to come to step {step}"]
+                    body = self._pending(rank)
+                    body["reasons"] = [*body["reasons"], f"waits for all {len(self._active)} ranks to come to {meeting}"]
                     rank.told(body)
             if now >= end:
                 for rank in set(self._active) - set(self.yes):
                     why = "; it stands at a stop" if rank.stands else ""
-                    self.against[rank] = f"did not come to step {step} within {VOTES:g} s of the others{why}: save again when it does"
+                    self.against[rank] = f"did not come to {meeting} within {VOTES:g} s of the others{why}: save again when it does"
                 return
             await self._next(min(pending, end) - now if min(pending, end) < math.inf else 60)
 
-    def _pending(self, rank: Rank, step: int) -> Message:
+    def _pending(self, rank: Rank) -> Message:
         report = {key: value for key, value in self.reports[rank].items() if key != "ready"}
-        return {**report, "reasons": report.get("reasons") or [], "step": step, "pending": True}
+        return {**report, "reasons": report.get("reasons") or [], "pending": True}
 
     async def _settle(self) -> None:
         """Until each that was decided for has said what came of it, or has gone; the rest is `unsettled`."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TAKE = 60.0  # seconds for all ranks to take an edit, before it is answered that they have yet to
 OF_A_RANK = ("vote", "settled", "digest")  # the agent's events that the job hears
-_FOR_THE_AGENT = ("prepare", "arm", "decide", "undoReload", "tensor", "compare")
+_FOR_THE_AGENT = ("prepare", "pace", "arm", "decide", "undoReload", "tensor", "compare")
 
 
 class Member:

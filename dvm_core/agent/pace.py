@@ -2,32 +2,44 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..frontends import reloadable
 from ..hotreload import Pact, Reloader
 from .connection import Connection
 
 _RATED = 0.2  # seconds over which the pace is taken
+_MOST = 100  # captured functions that are told of, the most called
 
 
 class Pace:
-    """How many steps a second the program makes, lately."""
+    """How many captured calls the program makes, and has made lately."""
 
     def __init__(self) -> None:
-        self.rate = 0.0
+        self._rate = 0.0
         self._since, self._step = 0.0, 0
-
-    @property
-    def step(self) -> int:
-        return reloadable.step()
+        self._calls: dict[str, tuple[int, float]] = {}  # by captured function, with the time at which they were first seen to be so many
 
     def look(self) -> None:
         """To be called now and then."""
         now = time.monotonic()
         if now - self._since >= _RATED:
-            self.rate = (self.step - self._step) / (now - self._since)
-            self._since, self._step = now, self.step
+            step = reloadable.step()
+            self._rate = (step - self._step) / (now - self._since)
+            self._since, self._step = now, step
+            self._seen(now)
+
+    def _seen(self, now: float) -> dict[str, tuple[int, float]]:
+        for name, count in reloadable.calls().items():
+            if self._calls.get(name, (0, now))[0] != count:
+                self._calls[name] = count, now
+        return self._calls
+
+    def message(self) -> dict[str, Any]:
+        """step; rate: steps a second; calls: by captured function [calls so far, seconds since the last one]."""
+        now = time.monotonic()
+        most = sorted(self._seen(now).items(), key=lambda entry: -entry[1][0])[:_MOST]
+        return {"step": reloadable.step(), "rate": self._rate, "calls": {name: [count, now - since] for name, (count, since) in most}}
 
 
 class Reloading(Protocol):

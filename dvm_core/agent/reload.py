@@ -62,13 +62,13 @@ def undo_reload(session: Reloading, arguments: Arguments, reply: Reply) -> None:
 @command("prepare", later=True)
 def prepare(session: Reloading, arguments: Arguments, reply: Reply) -> None:
     """ticket: of all that comes after it; path, text: as for `reload`; or undo: true. Answered with `ready`: whether code is exchanged
-    (`meaningful`), the `step` and the `rate` of steps a second, and the report of what it waits for; or with the report that ends it."""
+    (`meaningful`), and the report of what it waits for; or with the report that ends it."""
     ticket, text = need(arguments, "ticket", str), need(arguments, "text", str, None)
     path, undo = need(arguments, "path", str, None), need(arguments, "undo", bool, False)
     connection, pacts = session.connection, session.pacts
 
     def ready(meaningful: bool, report: Answer) -> None:
-        reply({**report, "ready": {"meaningful": meaningful, "step": session.pace.step, "rate": session.pace.rate}})
+        reply({**report, "ready": {"meaningful": meaningful}})
 
     def ended(report: hotreload.Report) -> None:
         pacts.pop(ticket, None)
@@ -87,11 +87,18 @@ def prepare(session: Reloading, arguments: Arguments, reply: Reply) -> None:
         session.reloader.reload(path or "", text, ended, pact=pact)
 
 
+@command("pace")
+def pace(session: Reloading, arguments: Arguments) -> Answer:
+    """`step` and `rate` of steps a second, and the `calls` of each captured function (pace.Pace.message)."""
+    return session.pace.message()
+
+
 @command("arm", later=True)
 def arm(session: Reloading, arguments: Arguments, reply: Reply) -> None:
-    """ticket; step: before which the swap is made. Answered with `armed`, false if the step was passed."""
-    step = need(arguments, "step", int)
-    _pact(session, arguments).arm(step, lambda armed: reply({"armed": armed}))
+    """ticket; step: before which the swap is made, counted in calls `of` a captured function, default in all. Answered with `armed`, false
+    if it was passed."""
+    step, of = need(arguments, "step", int), need(arguments, "of", str, "")
+    _pact(session, arguments).arm(step, lambda armed: reply({"armed": armed}), of)
 
 
 @command("decide")

@@ -17,7 +17,7 @@ from . import commands, speaker
 from .connection import Connection, hidden_thread
 from .pace import Pace
 
-_SERVED = ("prepare", "arm", "decide", "undoReload")  # of the agent's commands
+_SERVED = ("prepare", "pace", "arm", "decide", "undoReload")  # of the agent's commands
 _JOINS = 5.0  # seconds that a request waits for the other ranks to be joined
 _RETURNS = 5  # how often the ranks are joined anew without a save in between
 _ALONE = "run the ranks under `dvm run --watch`, or debug the program that starts them"

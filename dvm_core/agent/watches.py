@@ -240,8 +240,9 @@ class Watches:
             "snapshot": self._session.kept.add(watch.id, watch.name, event, where),
             "digest": hashlib.blake2b(event["data"], digest_size=16).hexdigest()}
         self._session.connection.event(
-            "digest", watch=watch.id, name=watch.name, step=step, backward=backward, ordinal=watch.times[backward][1], shape=told["shape"],
-            dtype=told["dtype"], path=where.path if where is not None else "", line=where.line if where is not None else 0, **taken)
+            "digest", watch=watch.id, name=watch.name, step=step, call=_core.call_of_step(step), backward=backward,
+            ordinal=watch.times[backward][1], shape=told["shape"], dtype=told["dtype"], path=where.path if where is not None else "",
+            line=where.line if where is not None else 0, **taken)
 
     def together(self, number: int | None) -> bool:
         watch = None if number is None else self._watches.get(number)

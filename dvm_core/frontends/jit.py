@@ -25,7 +25,7 @@ class CapturedFunction:
         self.key = f"{function.__module__}:{function.__qualname__}"  # what a reload knows it by
         self.traces: Any = None  # of graph mode with MindSpore, made when first needed
         self.donate = donate  # numbers of the arguments that are given away
-        self.replays = _core.Replays(donate)  # of graph mode with arrays,
+        self.replays = _core.Replays(donate, self.key)  # of graph mode with arrays,
         self.replayed_version = 0  # made with the code of this version (reloadable.version)
 
 

@@ -33,11 +33,10 @@ _LATE = 64  # swaps that have one ahead
 _SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest are forgotten
 
 _lock = threading.Lock()
-_queue: collections.deque[tuple[int, Callable[[int], None]]] = collections.deque()  # with the step before which none is due
+_queue: collections.deque[tuple[str, int, Callable[[int], None]]] = collections.deque()  # with the call before which none is due
 # With the file that was edited, "" if any call can show it, what has to agree to the recorded call, and who hears of late trials.
 _trials: list[tuple[Callable[[BaseException], None], str, Callable[[], None], Late | None]] = []
 _late: dict[str, list[Late]] = {}  # by captured function that was not called since: who hears of it, in the order of their swaps
-_names: dict[str, None] = {}  # of captured functions that were called
 _late_lock = threading.RLock()
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
@@ -80,13 +79,18 @@ def step() -> int:
     return _core.step()
 
 
-def at_next_call(apply: Callable[[int], None], step: int = 0) -> None:
+def calls() -> dict[str, int]:
+    """Outermost captured calls so far, of each captured function that was called."""
+    return _core.calls()
+
+
+def at_next_call(apply: Callable[[int], None], step: int = 0, of: str = "") -> None:
     """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything. step: the
-    first call that it is for."""
+    first call that it is for; of: not of all calls, but of those of that captured function."""
     with _lock:
         if not waiting():
             _results.clear()
-        _queue.append((step, apply))
+        _queue.append((of, step, apply))
         _hold()
 
 
@@ -124,9 +128,8 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     global version, _called
     with _lock:
         _called = True
-        number = _core.step() + 1
-        _core.set_step(number)
-        due = _queued(number)
+        number = _core.begin_call(name)
+        due = _queued(number, name)
     for apply in due:
         _guarded(apply, number)
     if due:
@@ -159,7 +162,6 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
         result = _untried(name, number, key, run)
     if tried or name in _late:
         _passed(name, [late for late in lates if late is not None] if tried else [])
-    _names[name] = None
     for callback in successes:
         _guarded(callback, number)
     return result
@@ -170,7 +172,7 @@ def _passed(name: str, lates: list[Late]) -> None:
     with _late_lock:
         _late.pop(name, None)
         if lates:
-            for other in {*_names, *(captured.key for captured in functions())} - {name}:
+            for other in {*calls(), *(captured.key for captured in functions())} - {name}:
                 _late[other] = [*_late.get(other, ()), *lates][-_LATE:]
 
 
@@ -350,10 +352,16 @@ def _forget(over: frozenset[str]) -> None:
     _trials[:] = [entry for entry in _trials if entry[1] not in over]
 
 
-def _queued(number: int) -> list[Callable[[int], None]]:
-    """Takes from the queue what that call is to begin with. Under the lock."""
-    due = [apply for step, apply in _queue if step <= number]
-    later = [entry for entry in _queue if entry[0] > number]
+def _queued(number: int, name: str = "") -> list[Callable[[int], None]]:
+    """Takes from the queue what the call of that number, of the captured function of that name, is to begin with. Under the lock."""
+    due, later = [], []
+    made = calls().get(name, 0) if any(of == name != "" for of, *_ in _queue) else 0
+    for entry in _queue:
+        of, step, apply = entry
+        if step <= (made if of else number) and of in ("", name):
+            due.append(apply)
+        else:
+            later.append(entry)
     _queue.clear()
     _queue.extend(later)
     return due

@@ -241,13 +241,13 @@ class Reloader:
     def _carry_out_with_others(self, job: Job, pact: Pact, transaction: Transaction) -> Report:
         """At the step that the ranks have been told, or not at all."""
         transaction.queue()
-        passed = self.host.step() >= pact.step and transaction.withdraw()
+        passed = transaction.passed() and transaction.withdraw()
         pact.armed(not passed)
         while not passed and not transaction.wait(QUEUED, timeout=_LOOK):
             if pact.keep is not None:
                 transaction.withdraw()
         if transaction.state == WITHDRAWN:
-            return Report(report.REFUSED, transaction.path, reasons=[pact.reason or f"step {pact.step} was passed"])
+            return Report(report.REFUSED, transaction.path, reasons=[pact.reason or "the call that was chosen had begun"])
         while not transaction.wait(TRIAL, timeout=60):
             pass
         return self._settle(job, transaction)

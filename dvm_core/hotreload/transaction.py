@@ -18,8 +18,12 @@ from .sources import SourceBook
 class Boundary(Protocol):
     """The front ends' side of a reload (`frontends.reloadable`)."""
 
-    def at_next_call(self, apply: Callable[[int], None], step: int = 0) -> None:
-        """Runs `apply(step)` once on the training thread, before the next outermost captured call from `step` on records anything."""
+    def at_next_call(self, apply: Callable[[int], None], step: int = 0, of: str = "") -> None:
+        """Runs `apply(step)` once on the training thread, before the next outermost captured call from `step` on records anything. of: of
+        the calls of that captured function."""
+
+    def calls(self) -> dict[str, int]:
+        """Outermost captured calls so far, by captured function."""
 
     def repeats(self) -> bool:
         """Inside `at_next_call`: whether the call about to begin can be made again."""
@@ -86,7 +90,19 @@ class Transaction:
         self.programs: list[fingerprint.Change] = []  # whose instructions differ; of the last transaction alone
 
     def queue(self) -> None:
-        self.host.boundary.at_next_call(self._begin, self.pact.step if self.pact is not None else 0)
+        if self.pact is None:
+            self.host.boundary.at_next_call(self._begin)
+        else:
+            self.host.boundary.at_next_call(self._begin, self.pact.step, self.pact.of)
+
+    def passed(self) -> bool:
+        """Whether the call has begun that the ranks were told."""
+        assert self.pact is not None
+        return self._made() >= self.pact.step
+
+    def _made(self) -> int:
+        of = self.pact.of if self.pact is not None else ""
+        return self.host.boundary.calls().get(of, 0) if of else self.host.step()
 
     def withdraw(self) -> bool:
         """Takes the transaction back before it began. False if it has begun."""
@@ -120,7 +136,7 @@ class Transaction:
         """Before the swap if the call cannot be made again; else once it is recorded with the new code."""
         if self.pact is None:
             return
-        self.pact.begun = step
+        self.pact.begun = self._made() if self.pact.of else step
         if not self.host.boundary.repeats():
             self.pact.agree()
 

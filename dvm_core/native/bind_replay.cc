@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "array.h"
+#include "calls.h"
 #include "device_memory.h"
 #include "replays.h"
 #include "steps.h"
@@ -121,7 +122,7 @@ class Taken {
 
 class Replays {
  public:
-  explicit Replays(std::vector<int> donated) : donated_(std::move(donated)) {
+  Replays(std::vector<int> donated, const std::string& name) : donated_(std::move(donated)), calls_(calls_of(name)) {
     if (std::any_of(donated_.begin(), donated_.end(), [](int number) { return number < 0; })) throw UserError("Replays: the number of an argument is negative");
   }
   nb::object run(PyObject* const* arguments, size_t count) {
@@ -211,7 +212,7 @@ class Replays {
     Replay::Argument memory_of[kArguments];
     for (size_t i = 0; i < count; ++i)
       if (is_array(arguments[i])) memory_of[i] = argument(*nb::inst_ptr<Tensor>(nb::handle(arguments[i])));
-    set_step(current_step() + 1);
+    begin_call(calls_);
     const nb::object held = entry.held;
     const Replay& replay = *entry.replay;
     const bool single = entry.single;
@@ -249,7 +250,7 @@ class Replays {
       if (t.memory.owner && t.memory.owner.use_count() == 1 && !t.lease) given[number] = t.memory.owner;
       taken.take(t);
     }
-    set_step(current_step() + 1);
+    begin_call(calls_);
     if (entry.replay->small) {
       entry.replay->run(memory_of, given, results.data());
     } else {
@@ -266,6 +267,7 @@ class Replays {
 
   std::vector<std::shared_ptr<Entry>> entries_;  // used last first
   const std::vector<int> donated_;               // numbers of the arguments that are given away
+  int64_t& calls_;                               // of the function
 };
 
 Replays* replays_at(nb::handle h) { return nb::isinstance<Replays>(h) ? nb::inst_ptr<Replays>(h) : nullptr; }
@@ -299,7 +301,7 @@ void bind_replays(nb::module_& m) {
   nb::class_<Replay>(m, "Replay", "A flush that can be run again on other memory of the same shapes.");
   m.attr("REPLAYED_ARGUMENTS") = kArguments;
   nb::class_<Replays>(m, "Replays", "The replays of a function in graph mode, by kind of arguments.")
-      .def(nb::init<std::vector<int>>(), "donated"_a = std::vector<int>())
+      .def(nb::init<std::vector<int>, const std::string&>(), "donated"_a, "name"_a)
       .def(
           "run", [](Replays& r, nb::tuple arguments) { return r.run(reinterpret_cast<PyTupleObject*>(arguments.ptr())->ob_item, arguments.size()); },
           "arguments"_a, "The function's result, None if it must be called.")
@@ -312,6 +314,19 @@ void bind_replays(nb::module_& m) {
   m.def("recorded", &recorded, "arguments"_a, "results"_a, "What is recorded now as a Replay, None if a result is no part of it.");
   m.def("hold_replays", [](bool hold) { held.store(hold); }, "hold"_a, "While held, every call of a function in graph mode is made in Python.");
   m.def("step", &current_step, "Number of the current or last outermost captured call.");
+  m.def(
+      "begin_call", [](const std::string& name) { return begin_call(calls_of(name)); }, "name"_a,
+      "Begins the next step, an outermost call of the captured function of that name. Its number.");
+  m.def(
+      "calls",
+      [] {
+        nb::dict found;
+        for (const auto& [name, count] : all_calls())
+          if (count) found[nb::str(name.c_str(), name.size())] = count;
+        return found;
+      },
+      "Outermost captured calls so far, replays included, of each captured function that was called.");
+  m.def("call_of_step", &call_of_step, "step"_a, "Which call of its captured function a step was; 0 if it was none, or is more than 4096 steps ago.");
 }
 
 }  // namespace dvm

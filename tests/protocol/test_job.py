@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from dvm_adapter import edit, link
+from dvm_adapter import edit, link, meeting
 from dvm_adapter import job as jobs
 from dvm_adapter.agent_server import AgentServer
 from dvm_adapter.errors import RequestError
@@ -23,7 +23,8 @@ class Rank:
     def __init__(self, number, pid, **answers):
         self.number, self.pid, self.asked, self.told = number, pid, [], []
         self.step, self.vote = 10, True
-        self.answers = {"prepare": self._prepare, "arm": self._arm, "decide": self._decide, "undoReload": {"outcome": "applied"}, **answers}
+        self.answers = {"prepare": self._prepare, "pace": self._pace, "arm": self._arm, "decide": self._decide,
+                        "undoReload": {"outcome": "applied"}, **answers}
 
     async def join(self, server, size=2):
         self.server = server
@@ -41,7 +42,10 @@ class Rank:
         return (await found if inspect.isawaitable(found) else found) or {}
 
     def _prepare(self, arguments):
-        return {**REPORT, "ready": {"meaningful": True, "step": self.step, "rate": 0.0}}
+        return {**REPORT, "ready": {"meaningful": True}}
+
+    def _pace(self, arguments):
+        return {"step": self.step, "rate": 0.0, "calls": {}}
 
     def _arm(self, arguments):
         if self.vote is not None:
@@ -128,21 +132,32 @@ def test_the_step_lies_behind_that_of_every_rank(other):
     assert first.decisions() == second.decisions() == [True] and told(first, second) == [[("applied", False, [])]] * 2
 
 
-def test_the_step_lies_behind_the_steps_a_rank_has_made_while_another_prepared(other):
+def test_the_step_lies_behind_those_that_ranks_make_until_they_are_told(other):
     first, second = pair(other)
-    first.answers["prepare"] = lambda arguments: {**REPORT, "ready": {"meaningful": True, "step": 10, "rate": 1000.0}}
+    first.answers["pace"] = {"step": 10, "rate": 1000.0, "calls": {}}
 
     async def play(job):
-        async def late(arguments):
-            await until(lambda: job._edit._ready_at)
-            await asyncio.sleep(0.05)
-            return second._prepare(arguments)
-
-        second.answers["prepare"] = late
         await job.take(PATH)
 
     played(play, first, second)
-    assert next(arguments["step"] for command, arguments in first.asked if command == "arm") > 10 + 21 + 20
+    assert [arguments["step"] for rank in (first, second) for command, arguments in rank.asked if command == "arm"] == [31, 31]
+
+
+def calls(**counts):
+    return {"step": 2 * sum(counts.values()), "rate": 0.0, "calls": {f"train:{name}": [count, 0.1] for name, count in counts.items()}}
+
+
+@pytest.mark.parametrize(("paces", "met"), [
+    ([calls(step=7, forward=8), calls(step=7, forward=8)], "call 9 of `forward`"),
+    ([calls(step=7, evaluate=30), calls(step=8)], "call 9 of `step`"),
+    ([calls(step=7, evaluate=1), calls(step=7, evaluate=1)], "call 8 of `step`"),
+    ([calls(step=7), calls(step=90)], "step 181"),  # ranks that do not wait for each other
+    ([calls(first=7), calls(second=7)], "step 15"),
+    ([{**calls(step=7), "calls": {"a:warm_up": [50, 61.0], "a:step": [7, 1.0]}}] * 2, "call 8 of `step`"),
+    ([{**calls(step=7), "calls": {"a:step": [7, 3600.0]}}] * 2, "call 8 of `step`"),
+])
+def test_ranks_meet_at_a_call_of_a_function_in_which_they_keep_together(paces, met):
+    assert str(meeting.choose(paces, 1)) == met
 
 
 def test_one_that_refuses_or_votes_against_it_is_named_to_all(other):

@@ -1,4 +1,4 @@
-"""Ranks of one job: an edit is taken by all of them before the same step, or by none."""
+"""Ranks of one job: an edit is taken by all of them before the same step of the training, or by none, though one evaluates as well."""
 import os
 import sys
 import time
@@ -55,7 +55,7 @@ def test_all_ranks_take_an_edit_before_the_same_step_or_none(adapter, tmp_path):
     run = Training(adapter, tmp_path)
     run.replace("RATE = 0.5", "RATE = 0.25")
     first = run.answers()
-    assert [body["outcome"] for body in first] == ["applied", "applied"] and first[0]["step"] == first[1]["step"], first
+    assert [body["outcome"] for body in first] == ["applied", "applied"], first
     run.replace("OWN = 0", "OWN = 7")
     for body in run.answers():
         assert body["outcome"] == "refused" and body["reasons"][0].startswith("rank 1: "), body
@@ -67,10 +67,10 @@ def test_all_ranks_take_an_edit_before_the_same_step_or_none(adapter, tmp_path):
         assert body["outcome"] == "refused" and body["reasons"] == [why], body
     run.ranks["rank 0"].request("dvm/undoReload")
     back = run.answers()
-    assert [body["outcome"] for body in back] == ["applied", "applied"] and back[0]["step"] == back[1]["step"], back
+    assert [body["outcome"] for body in back] == ["applied", "applied"], back
     a_rank_inside_a_collective_is_said_to_be_running(run)
     rates = [float(rate) for _, rate in run.losses(0)]
-    new, old = (first[0]["step"] + 1) // 2, (back[0]["step"] + 1) // 2  # of two captured calls each
+    new, old = (first[1]["step"] + 1) // 2, (back[1]["step"] + 1) // 2  # of two captured calls each in rank 1
     assert rates == [0.5] * (new - 1) + [0.25] * (old - new) + [0.5] * (len(rates) - old + 1)
     parameters_that_differ_are_named(run)
     (tmp_path / "end").touch()
@@ -99,12 +99,14 @@ def parameters_that_differ_are_named(run):
     run.save((PROGRAMS / "trained.py").read_text().replace("WRONG = 0.0", "WRONG = 1e-3"))
     answers = run.answers()
     assert [body["outcome"] for body in answers] == ["applied", "applied"], answers
-    step = answers[0]["step"]
+    steps = [body["step"] for body in answers]
+    assert steps[0] > steps[1] + 2
     for rank in run.ranks.values():
         body = rank.event("dvm/ranks", timeout=WAIT)["body"]
         assert (body["name"], body["ranks"], body["differ"], body["elements"]) == ("new", [0, 1], 4, 4)
-        assert step <= body["step"] <= step + 2 and body["firstDiffering"] == [0] and body["largest"]["value"] > 0
-        assert f"new differs between rank 0 and rank 1 at step {body['step']}: 4 of 4 elements, the first at [0], max |d| " in body["text"]
+        assert steps[0] <= body["step"] <= steps[0] + 2 and body["firstDiffering"] == [0] and body["largest"]["value"] > 0
+        assert body["text"].startswith(f"new differs between rank 0 and rank 1 at step {body['step']} (of rank 1: ")
+        assert "): 4 of 4 elements, the first at [0], max |d| " in body["text"]
         assert body["path"] == str(run.path) and body["line"] == line_of(run.path, "new = w")
 
 

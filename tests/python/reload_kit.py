@@ -18,7 +18,10 @@ class Calls:
         self.queue, self.trials, self.successes = [], [], []
         self.step = 0
 
-    def at_next_call(self, apply, step=0):
+    def calls(self):
+        return {}
+
+    def at_next_call(self, apply, step=0, of=""):
         self.queue.append((step, apply))
 
     def repeats(self):

@@ -321,7 +321,7 @@ def test_donate_takes_numbers_of_arguments(donate):
 
 def test_replays_take_no_negative_number():
     with pytest.raises(_core.Error, match="negative"):
-        _core.Replays((0, -1))
+        _core.Replays((0, -1), "f")
 
 
 def test_a_pending_argument_given_to_a_replay_tells_its_own_error():

@@ -104,7 +104,7 @@ def test_a_step_that_has_passed_is_told_and_one_that_no_call_begins_with_is_the_
     rank = Rank(made, AFTER)
     assert rank.arm(9) is False
     rank.pact.decide(False)
-    assert rank.answers.wait().reasons == ["step 9 was passed"] and made.module.scale(1) == 2
+    assert rank.answers.wait().reasons == ["the call that was chosen had begun"] and made.module.scale(1) == 2
     late = Rank(made, AFTER)
     assert late.arm(11)
     made.calls.step = 11  # passed between the look and the call

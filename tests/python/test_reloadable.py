@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dvm_core as dvm
+from dvm_core import _core
 from dvm_core.frontends import reloadable
 
 A = dvm.tensor(np.ones((2, 3), np.float32))
@@ -177,6 +178,26 @@ def test_a_function_that_was_never_called_before_the_swap_is_waited_for() -> Non
     assert swaps.rare.__dvm__.key in reloadable._late
     swaps.rare(A)
     assert swaps.rare.__dvm__.key not in reloadable._late
+
+
+def test_a_swap_can_be_for_a_call_of_one_function_with_and_without_replays() -> None:
+    def other(x: Any) -> Any:
+        return x + 1
+
+    f, g = dvm.jit(other), dvm.jit(other_shape, mode="graph")
+    name, of = f.__dvm__.key, g.__dvm__.key
+    before, replayed = reloadable.calls().get(name, 0), reloadable.calls().get(of, 0)
+    for _ in range(4):
+        g(A)
+    f(A)
+    assert (reloadable.calls()[name], reloadable.calls()[of]) == (before + 1, replayed + 4)
+    assert _core.call_of_step(reloadable.step()) == before + 1 and _core.call_of_step(reloadable.step() - 1) == replayed + 4
+    seen: list[tuple[int, int]] = []
+    reloadable.at_next_call(lambda step: seen.append((step, reloadable.calls()[of])), replayed + 6, of)
+    for _ in range(3):
+        f(A)
+        g(A)
+    assert seen == [(reloadable.step() - 2, replayed + 6)] and not reloadable.waiting()
 
 
 def test_changed_outputs_are_named_with_shapes() -> None:

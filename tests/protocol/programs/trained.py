@@ -31,6 +31,11 @@ def update(w, gradient):
     return new
 
 
+@dvm.jit
+def evaluate(w):
+    return w.max()
+
+
 def main(steps, pause):
     global OWN
     OWN = NUMBER
@@ -43,6 +48,8 @@ def main(steps, pause):
         loss = torch.tensor([float(forward(mine, dvm.tensor(weights)).numpy())])
         dist.all_reduce(loss)
         weights = update(dvm.tensor(weights), dvm.tensor(loss.numpy())).numpy()
+        if NUMBER == 0 and step % 3 == 0:
+            evaluate(dvm.tensor(weights))
         told.write(f"{step} {loss.item().hex()} {RATE}\n")
         if os.path.exists("end"):
             break

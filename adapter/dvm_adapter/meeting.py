@@ -1,0 +1,40 @@
+"""Where ranks can meet: the captured call that all of them take an edit before."""
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from .agent_peer import Message
+
+AHEAD = 0.02  # seconds to the call that is chosen: by then all ranks have been told
+_TOGETHER = 2  # calls that ranks which wait for each other in every step are apart at most, each asked a moment later
+_LATELY = 60.0  # seconds since a call of a function that is likely to be called again
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """The call of that number. of: the captured function whose calls are counted, "" for those of all together."""
+    step: int
+    of: str = ""
+
+    def __str__(self) -> str:
+        return f"call {self.step} of `{self.of.rpartition(':')[2]}`" if self.of else f"step {self.step}"
+
+
+def choose(paces: Collection[Message], further: int) -> Meeting:
+    """A little later than any rank is at. paces: of each rank, as the agent tells it; further: how many times as far away as it need be.
+
+    Ranks need not make the same captured calls: one may evaluate in between. Where they keep together in the calls of one function, those
+    are counted."""
+    rate = max(float(pace["rate"]) for pace in paces)
+    of = _counted([pace["calls"] for pace in paces])
+    at = max(int(pace["calls"][of][0] if of else pace["step"]) for pace in paces)
+    return Meeting(at + further * (1 + math.ceil(AHEAD * rate)), of)
+
+
+def _counted(calls: list[dict[str, list[float]]]) -> str:
+    common = [name for name in calls[0] if all(name in others for others in calls)]
+    near = [name for name in common if max(each[name][0] for each in calls) - min(each[name][0] for each in calls) <= _TOGETHER]
+    lately = [name for name in near if max(each[name][1] for each in calls) <= _LATELY]
+    return max(lately or near, key=lambda name: calls[0][name][0], default="")
