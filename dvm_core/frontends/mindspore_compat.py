@@ -21,25 +21,13 @@ from mindspore import Tensor, nn, ops
 from .. import _core
 from ..errors import UnsupportedError
 from .emit import BF16
-from .notices import notice
+from .internals import Internals
 
 TESTED = "2.10"
 
 
-def _required(what: str, get: Callable[[], Any]) -> Any:
-    try:
-        return get()
-    except (ImportError, AttributeError) as error:
-        raise UnsupportedError(f"MindSpore {ms.__version__} has no {what} ({error}); this version works with MindSpore {TESTED}. "
-                               f"Without @dvm.jit the program runs as usual") from None
-
-
-def _optional(what: str, get: Callable[[], Any]) -> Any:
-    try:
-        return get()
-    except (ImportError, AttributeError) as error:
-        notice(f"MindSpore {ms.__version__} has no {what} ({error}); {TESTED} has it", category="compatibility", once=("compat", what))
-        return None
+_inner = Internals("MindSpore", ms.__version__, TESTED, "Without @dvm.jit the program runs as usual")
+_required, _optional = _inner.required, _inner.optional
 
 
 # ---- dispatch, autograd, execution ---------------------------------------------------------------------------------------------------

@@ -11,13 +11,11 @@ import re
 from typing import Any
 
 import torch
-from torch._decomp import core_aten_decompositions
-from torch._dynamo.utils import counters, flatten_graph_inputs
-from torch._functorch.aot_autograd import aot_module_simplified
 
 from .. import _core
 from . import capture as captures
 from . import observed, reloadable, torch_attention, torch_autograd, torch_index, torch_math, torch_nn, torch_reload, torch_windows
+from . import torch_compat as compat
 from .torch_layouts import look_at_the_whole, orders_of
 from .torch_names import Names
 from .torch_ops import VIEWS, Value
@@ -38,23 +36,25 @@ _TOKEN = re.compile(r'File "<dvm>", line (\d+)')
 def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
     """The backend. Graphs keep every op that torch runs with its own random numbers, so that a seed gives what it gives without us."""
     if any(isinstance(value, (list, tuple, dict)) for value in inputs):
-        return flatten_graph_inputs(module, inputs, dvm)
+        return compat.flatten_graph_inputs(module, inputs, dvm)
     places = []
     torch_reload.compiled()
     for number, node in enumerate(module.graph.nodes):  # a token instead of the stack: AOTAutograd copies it to all that comes of the node
         places.append(place_of(node))
         node.meta["stack_trace"] = f'  File "<dvm>", line {number}, in node\n'
-    table = {op: rule for op, rule in core_aten_decompositions().items() if not any(name in str(op) for name in _WHOLE)}
+    table = {op: rule for op, rule in compat.core_aten_decompositions().items() if not any(name in str(op) for name in _WHOLE)}
 
     names = Names(module.graph.nodes, places)
 
     def compiler(backward: bool = False, inference: bool = False) -> Any:
         return lambda graph, _: Executable(graph, places, backward, inference, names)
 
-    counters["aot_autograd"]["total"] += 1  # tells DistributedDataParallel that a part went through AOTAutograd
-    return aot_module_simplified(module, inputs, fw_compiler=compiler(), bw_compiler=compiler(backward=True),
-                                 inference_compiler=compiler(inference=True), decompositions=table, partition_fn=torch_autograd.partition,
-                                 keep_inference_input_mutations=True)
+    if compat.counts:
+        compat.counts.counters["aot_autograd"]["total"] += 1  # tells DistributedDataParallel that a part went through AOTAutograd
+    partition = {"partition_fn": torch_autograd.partition} if compat.partitioning else {}
+    return compat.aot_module_simplified(module, inputs, fw_compiler=compiler(), bw_compiler=compiler(backward=True),
+                                        inference_compiler=compiler(inference=True), decompositions=table,
+                                        keep_inference_input_mutations=True, **partition)
 
 
 torch_reload.tried(dvm)

@@ -8,21 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._dynamo import compiled_autograd
-from torch._functorch._aot_autograd import runtime_wrappers
-from torch._functorch._aot_autograd.schemas import MutationType
-from torch._functorch.partitioners import default_partition
-from torch._guards import TracingContext
 from torch.autograd.function import Function
 from torch.fx import GraphModule, Node
+
+from . import torch_compat as compat
+from .notices import notice
 
 _ALIASES = (torch.ops.aten.alias.default, torch.ops.aten.detach.default)
 _VIEWS = (torch.ops.aten.view.default, torch.ops.aten.permute.default, torch.ops.aten.t.default, torch.ops.aten.transpose.int,
           torch.ops.aten.unsqueeze.default, torch.ops.aten.expand.default)
-_KNOWN = ("2.13.",)
-_transforms = torch._C._are_functorch_transforms_active
-_hooks = torch._C._autograd._top_saved_tensors_default_hooks
-_kept = torch._C._autograd._get_current_graph_task_keep_graph
+_inner = compat.autograd()
 
 
 def partition(joint: GraphModule, inputs: Any, **rest: Any) -> tuple[GraphModule, GraphModule]:
@@ -46,7 +41,7 @@ def partition(joint: GraphModule, inputs: Any, **rest: Any) -> tuple[GraphModule
                 again[node].meta["partitioner_tag"] = "is_backward"
     for node, copy in again.items():
         node.replace_all_uses_with(copy, lambda user: user in after)
-    return default_partition(joint, inputs, **rest)
+    return compat.partitioning.default(joint, inputs, **rest)
 
 
 def _marked(node: Node) -> bool:
@@ -55,11 +50,11 @@ def _marked(node: Node) -> bool:
 
 
 def taken_over(executable: type) -> None:
-    """From now on graphs that are compiled to executables of that type, which keeps the graph's `results`, get a Function of ours; in a
-    version of PyTorch whose inner parts are not known to be those read here, none does, which costs time and nothing else."""
-    if not torch.__version__.startswith(_KNOWN):
+    """From now on graphs that are compiled to executables of that type, which keeps the graph's `results`, get a Function of ours; where
+    an inner part of PyTorch that it reads is missing, AOTAutograd's, which costs time and nothing else."""
+    if not _inner:
         return
-    way: Any = runtime_wrappers.AOTDispatchAutograd
+    way = _inner.Way
     plain = way.post_compile
 
     @functools.wraps(plain)
@@ -67,7 +62,12 @@ def taken_over(executable: type) -> None:
         if not isinstance(spec.compiled_fw_func, executable):
             return plain(spec)
         spec.fw_metadata.bw_donated_idxs = []  # no memory of ours is used twice: what is saved may be kept for another backward
-        return _direct(spec, functools.cache(lambda: plain(spec))) if _plain(spec) else plain(spec)
+        try:
+            return _direct(spec, functools.cache(lambda: plain(spec))) if _plain(spec) else plain(spec)
+        except (AttributeError, TypeError) as error:  # of what is read there; AOTAutograd's own would raise them once more
+            notice(f"PyTorch {torch.__version__} describes graphs in another way ({error}): AOTAutograd's autograd function is used, which "
+                   f"takes longer", category="compatibility", once=("compat", "spec"))
+            return plain(spec)
 
     way.post_compile = staticmethod(post_compile)
 
@@ -79,9 +79,9 @@ def _plain(spec: Any) -> bool:
                data.is_rng_op_functionalized, data.num_graphsafe_rng_states, data.num_opaque_objects_saved_for_bw,
                data.num_mutated_inp_runtime_indices, data.num_outputs_aliased, data.num_intermediate_bases,
                data.grad_enabled_mutation is not None, data.indices_of_inputs_that_requires_grad_with_mutations_in_bw)
-    context = TracingContext.try_get()
+    context, mutation = _inner.Context.try_get(), _inner.Mutation
     return not any(special) and getattr(context, "ddp_optimizer_ctx", None) is None \
-        and all(info.mutation_type in (MutationType.NOT_MUTATED, MutationType.MUTATED_IN_GRAPH) and not info.mutates_storage_metadata
+        and all(info.mutation_type in (mutation.NOT_MUTATED, mutation.MUTATED_IN_GRAPH) and not info.mutates_storage_metadata
                 for info in data.input_info)
 
 
@@ -131,7 +131,7 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
     checked = [(at, n) for at, n in enumerate(order) if n not in numbers and seen(n)]
     places = [at for at, _ in checked]
     own = [None if at in places else n for at, n in enumerate(order)]
-    compiler = runtime_wrappers._AutogradBackwardCompiler(
+    compiler = _inner.Backward(
         compiled_bw=spec.compiled_bw_func, lazy_backward_info=spec.lazy_backward_info, disable_amp=False, bw_compiler=spec.bw_compiler,
         aot_config=spec.aot_config, fw_metadata=data, try_save_cache_entry=spec.try_save_cache_entry)
     tangents = [n for n, info in enumerate(data.output_info)
@@ -141,11 +141,14 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
                 for meta in data.subclass_tangent_meta]
     strict = data.deterministic is not None and not data.deterministic
 
+    general_tangent, backward_of, mark = _inner.Way.process_runtime_tangent, compiler.get_or_compile, _inner.mark_dynamic
+    kept, interpreter, key = _inner.kept, _inner.interpreter, "context"
+
     def tangent(grad: Any, number: int) -> Any:
         meta, plain = straight[number]
         if plain and type(grad) is torch.Tensor and grad.is_contiguous():
             return grad
-        return runtime_wrappers.AOTDispatchAutograd.process_runtime_tangent(grad, meta, number, data.traced_tangents_descs[number])[0]
+        return general_tangent(grad, meta, number, data.traced_tangents_descs[number])[0]
 
     class Compiled(Function):
         boxed_grads_call = True
@@ -166,12 +169,12 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
         @staticmethod
         def backward(ctx: Any, grads: list[Any]) -> Any:
             arguments, held = ctx.own, ctx.saved_tensors  # which raises if they are gone
-            if torch._C._functorch.peek_interpreter_stack() is not None:
+            if interpreter() is not None:
                 raise RuntimeError("the backward of a compiled graph is called within a transform (vmap, grad, vjp): compile the transform "
                                    "as a whole, or leave torch.compile out")
-            if strict and torch.are_deterministic_algorithms_enabled():
+            if strict and _inner.deterministic():
                 raise RuntimeError("torch.use_deterministic_algorithms was turned on between a compiled graph's forward and its backward")
-            again = _kept()
+            again = kept()
             arguments = arguments.copy()
             for at, tensor in zip(places, held, strict=True):
                 arguments[at] = tensor
@@ -183,19 +186,22 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
                 ctx.maybe_clear_saved_tensors()
                 if not again:
                     ctx.own = None
-                made = compiler.get_or_compile(saved_tensors_use_once=not again)(arguments)
+                made = backward_of(saved_tensors_use_once=not again)(arguments)
                 return (None, *[made[n] for n in wanted])
 
             if torch.is_grad_enabled():
                 return _Once.apply(run, torch.empty(0, requires_grad=True), *[a for a in arguments if isinstance(a, torch.Tensor)])
-            context = torch._C._get_obj_in_tls("context") if torch._C._is_key_in_tls("context") else None
+            context = _inner.tls(key) if _inner.in_tls(key) else None
             return run() if context is None else context.run(run)
 
     apply = super(Function, Compiled).apply  # type: ignore[misc]  # without what transforms need
-    first = runtime_wrappers._FirstInvocationContext()
+    first = _inner.First()
+    transforms, hooks, compiled, forward_ad = _inner.transforms, _inner.hooks, _inner.compiled, _inner.forward_ad
+    for owner, name in ((compiled, "compiled_autograd_enabled"), (forward_ad, "_current_level"), (first, "_is_first")):
+        getattr(owner, name)  # read at every call
 
     def call(arguments: list[Any]) -> Any:
-        if _transforms() or _hooks(True) or compiled_autograd.compiled_autograd_enabled or torch.autograd.forward_ad._current_level >= 0:
+        if transforms() or hooks(True) or compiled.compiled_autograd_enabled or forward_ad._current_level >= 0:
             return general()(arguments)
         for n in spec.indices_of_inps_to_detach:
             arguments[n] = arguments[n].detach() if isinstance(arguments[n], torch.Tensor) else arguments[n]
@@ -209,7 +215,7 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
         else:
             outputs = apply(arguments, *given)
         for n, axes in dynamic:
-            runtime_wrappers.mark_dynamo_propagated_dynamic_indices(outputs[n], axes)
+            mark(outputs[n], axes)
         return outputs
 
     call._boxed_call = True  # type: ignore[attr-defined]

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from torch._functorch._aot_autograd.descriptors import GradAOTOutput, PlainAOTInput
 from torch.fx import Node
 
 from . import names as variables
+from .torch_compat import descriptors
 
 _LOCAL = re.compile(r"^[LG]\['([^']*)'\]")
 _CHILD = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
@@ -43,7 +43,8 @@ class Names:
                     carries.add(node)
             elif node.op == "output":
                 for result, what in zip(node.args[0], node.meta.get("desc") or (), strict=False):  # type: ignore[arg-type]
-                    if isinstance(result, Node) and isinstance(what, GradAOTOutput) and (of := self._argument(what.grad_of)):
+                    gradient = descriptors and isinstance(what, descriptors.Gradient)
+                    if isinstance(result, Node) and gradient and (of := self._argument(what.grad_of)):
                         found.setdefault(result, f"grad({of})")
             elif not carries.isdisjoint(node.all_input_nodes):
                 carries.add(node)
@@ -54,7 +55,8 @@ class Names:
         return found
 
     def _argument(self, what: Any) -> str:
-        return self.arguments[what.idx] if isinstance(what, PlainAOTInput) and what.idx < len(self.arguments) else ""
+        known = descriptors and isinstance(what, descriptors.Argument) and what.idx < len(self.arguments)
+        return self.arguments[what.idx] if known else ""
 
 
 def _source(node: Node) -> str:

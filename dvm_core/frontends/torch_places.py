@@ -8,9 +8,9 @@ import re
 from typing import Any
 
 import torch
-from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
 from .. import _core
+from . import torch_compat as compat
 
 _HOME = os.path.dirname(torch.__file__) + os.sep
 _FRAME = re.compile(r'^  File "([^"\n]+)", line (\d+), in (\S+)(?:\n    (?! )(.*)(?:\n    ([ ~^]+)$)?)?', re.M)
@@ -20,12 +20,15 @@ _ROOT = re.compile(r"^[LG]\['[^']*'\]")
 
 def with_ends() -> None:
     """From now on Dynamo's traces mark where an expression ends: without its last line they mark all up to the end of the first."""
-    base: Any = InstructionTranslatorBase
-    plain = base.frame_summary
+    base = compat.spans and compat.spans.Translator
+    plain = getattr(base, "frame_summary", None)
+    if plain is None:
+        return
 
     @functools.wraps(plain)
     def summary(self: Any) -> Any:
-        made, positions = plain(self), self.current_instruction.positions
+        made = plain(self)
+        positions = getattr(getattr(self, "current_instruction", None), "positions", None)
         if positions is not None:
             made.end_lineno = positions.end_lineno
         return made

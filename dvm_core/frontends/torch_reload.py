@@ -10,11 +10,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import torch
-from torch._dynamo.eval_frame import OptimizeContext, innermost_backend
-from torch._dynamo.symbolic_convert import InstructionTranslator
-from torch._guards import TracingContext
 
 from . import capture, reloadable
+from . import torch_compat as compat
 
 _roots: list[tuple[CodeType, frozenset[str]]] = []  # code that Dynamo compiled, the files of all code it found in there
 _files: set[str] = set()  # all that ever were among them, as real paths
@@ -22,9 +20,11 @@ _files: set[str] = set()  # all that ever were among them, as real paths
 
 def compiled() -> None:
     """Called while Dynamo hands over a graph: remembers what it was made of."""
-    translator = InstructionTranslator.current_tx()
+    if not compat.tracing:
+        return
+    translator = compat.tracing.Translator.current_tx()
     root: CodeType = translator.f_code
-    files = frozenset(code.co_filename for code in [root, *(TracingContext.get_traced_code() or ())])
+    files = frozenset(code.co_filename for code in [root, *(compat.tracing.Context.get_traced_code() or ())])
     if not any(known is root and its >= files for known, its in _roots):
         _roots.append((root, files))
         _files.update(map(os.path.realpath, files))
@@ -32,13 +32,16 @@ def compiled() -> None:
 
 def shows(path: str) -> bool:
     """Whether Dynamo ever found code of that file in what it compiled."""
-    return os.path.realpath(path) in _files
+    return not compat.tracing or os.path.realpath(path) in _files
 
 
 def outdated(path: str) -> int:
     """Code of that file was exchanged: what was compiled from it is compiled again when it is called next. Returns how many functions.
 
     A function gets a copy of its own code, for which Dynamo has nothing compiled; calls that run now end with the old one."""
+    if not compat.tracing:
+        torch.compiler.reset()
+        return 1
     real = os.path.realpath(path)
     again = 0
     for at, (root, files) in enumerate(_roots):
@@ -54,13 +57,15 @@ def outdated(path: str) -> int:
 
 def tried(backend: Any) -> None:
     """From now on calls of what `torch.compile` makes with this backend are trials of code that was exchanged before them."""
-    context: Any = OptimizeContext
+    if not compat.wrapping:
+        return
+    context = compat.wrapping.Context
     plain = context.__call__
 
     @functools.wraps(plain)
     def make(self: Any, function: Any) -> Any:
         made = plain(self, function)
-        its = innermost_backend(self.callback)
+        its = compat.wrapping.innermost(self.callback)
         return _tried(made, function) if getattr(its, "compiler_fn", its) is backend and isinstance(made, FunctionType) else made
 
     context.__call__ = make
