@@ -13,9 +13,11 @@ KINDS: dict[str, tuple[str, str]] = {
     "constant": (APPLY, ""),
     "class constant": (APPLY, ""),
     "new constant": (APPLY, ""),
+    "new class constant": (APPLY, ""),
     "new function": (APPLY, ""),
     "new import": (APPLY, ""),
     "removed": (NOTE, "`{key}` is gone from the text; it stays defined in the running program until restart"),
+    "removed class constant": (NOTE, "`{key}` is gone from the text; it stays defined in the running program until restart"),
     "annotation": (NOTE, "annotations of `{key}` changed; nothing that runs depends on them"),
     "signature": (REFUSE, "line {line}: parameters of `{key}` changed from ({old}) to ({new}); "
                           "running code passes the old ones: needs restart"),

@@ -1,6 +1,7 @@
 """Edits of names: constants of modules and classes, new functions, new imports."""
 from __future__ import annotations
 
+import abc
 import ast
 import dataclasses
 import enum
@@ -94,16 +95,34 @@ def _class_constant(edit: Edit, old: Source, new: Source, live: Live, book: Sour
     owner, _, name = edit.key.rpartition(".")
     if _ambiguous(edit, owner, old, result) or not _reaches(edit, old, new, live, book, result):
         return
-    for cls in live.classes(owner):
-        special = _special(cls)
+    for cls in _plain_classes(edit, live, result):
         name = _stored(name, cls)
         value = vars(cls).get(name, MISSING)
-        if special:
-            result.refusals.append(f"line {edit.line}: `{edit.key}` belongs to {special}; its layout was made from it: needs restart")
-        elif not _same(value, edit.value[0]):
+        if not _same(value, edit.value[0]):
             result.refusals.append(_set_meanwhile(edit, value))
         else:
             result.patch.assignments.append(_filled(value, edit.value[1]) or apply.class_attribute(cls, name, edit.value[1]))
+
+
+def _plain_classes(edit: Edit, live: Live, result: Plan) -> list[type]:
+    """The classes whose constant it is. Those that make more of it are a refusal."""
+    classes = live.classes(edit.key.rpartition(".")[0])
+    special = next(filter(None, map(_special, classes)), "")
+    if special:
+        result.refusals.append(f"line {edit.line}: `{edit.key}` belongs to {special}; its layout was made from it: needs restart")
+    return [] if special else classes
+
+
+def _new_class_constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
+    owner, _, name = edit.key.rpartition(".")
+    if _ambiguous(edit, owner, old, result):
+        return
+    for cls in _plain_classes(edit, live, result):
+        result.patch.assignments.append(apply.class_attribute(cls, _stored(name, cls), edit.value[1]))
+
+
+def _removed_class_constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
+    _plain_classes(edit, live, result)
 
 
 def _ambiguous(edit: Edit, owner: str, old: Source, result: Plan) -> bool:
@@ -128,6 +147,8 @@ def _special(cls: type) -> str:
         return "a data class"
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return "a named tuple"
+    if type(cls) not in (type, abc.ABCMeta):
+        return f"a class that {type(cls).__qualname__} made"
     return "a class with __slots__" if "__slots__" in vars(cls) else ""
 
 
@@ -221,6 +242,8 @@ _HANDLERS: dict[str, Callable[..., None]] = {
     "constant": _constant,
     "new constant": _new_constant,
     "class constant": _class_constant,
+    "new class constant": _new_class_constant,
+    "removed class constant": _removed_class_constant,
     "new function": _new_function,
     "new import": _new_import,
 }

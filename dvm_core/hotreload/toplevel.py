@@ -133,10 +133,26 @@ def class_edits(old: Definition, new: Definition) -> Iterator[Edit]:
         if name in before and dump(before[name]) != dump(node):
             yield Edit("class constant", f"{new.key}.{name}", node.lineno, ast.unparse(before[name]), ast.unparse(node),
                        (value_of(before[name]), value_of(node)))
-    left, right = ([node for node in _other(d.statements, before, after) if not isinstance(node, ast.Pass)] for d in (old, new))
-    for _, gone, came in _sequence_changes(left, right):
-        first = (came or gone)[0]
+        elif name not in before and _plain(name, old):
+            yield Edit("new class constant", f"{new.key}.{name}", node.lineno, "", ast.unparse(node), (MISSING, value_of(node)))
+    fresh = {name for name in after if name not in before and _plain(name, old)}
+    gone = [name for name in before if name not in after and _plain(name, new)]
+    for name in gone:
+        yield Edit("removed class constant", f"{new.key}.{name}", before[name].lineno)
+    left, right = ([node for node in _other(d.statements, before, after) if not isinstance(node, ast.Pass) and _assigned(node) not in once]
+                   for d, once in ((old, gone), (new, fresh)))
+    for _, before_it, came in _sequence_changes(left, right):
+        first = (came or before_it)[0]
         yield Edit("class layout", new.key, first.lineno, "", f"`{first_line_of(first)}`")
+
+
+def _plain(name: str, other: Definition) -> bool:
+    """Whether a class constant that the class has in another version, and not in this one, means nothing but its value."""
+    taken = any(isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
+                for node in other.statements for part in ast.walk(node))
+    defined = any(_is_stub(node) and getattr(node.value, "key", "").rpartition(".")[2] == name  # type: ignore[attr-defined]
+                  for node in other.statements)
+    return not (taken or defined or name.startswith("__") and name.endswith("__"))
 
 
 def _constants(statements: Sequence[ast.stmt]) -> dict[str, ast.expr]:

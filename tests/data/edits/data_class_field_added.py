@@ -1,5 +1,5 @@
 # outcome: refused
-# reason: of class `Config` changed; its objects exist already
+# reason: `Config.b` belongs to a data class
 # check: not hasattr(Config(1), 'b')
 # ---- before
 from dataclasses import dataclass

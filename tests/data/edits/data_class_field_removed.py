@@ -1,5 +1,5 @@
 # outcome: refused
-# reason: of class `Config` changed; its objects exist already
+# reason: `Config.b` belongs to a data class
 # check: Config(1, 3).b == 3
 # ---- before
 from dataclasses import dataclass

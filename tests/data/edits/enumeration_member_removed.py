@@ -1,5 +1,5 @@
 # outcome: refused
-# reason: of class `Mode` changed
+# reason: `Mode.TEST` belongs to an enumeration
 # check: len(Mode) == 2
 # ---- before
 import enum
