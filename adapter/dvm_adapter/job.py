@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from dvm_wire import saves
+from dvm_wire.retries import Retries
 
 from . import edit as edits
 from .agent_peer import Message
@@ -41,6 +42,7 @@ class Job:
         self._tasks: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self._saves: dict[str, saves.Stamp | None] = {}  # each save is seen by all ranks, and taken once
+        self._retries = Retries()
 
     # ---- the ranks
     def join(self, link: Link, hello: Message) -> Rank:
@@ -127,9 +129,10 @@ class Job:
             self._saves[path] = mark
             await self.take(path)
 
-    async def take(self, path: str, undo: bool = False) -> dict[int, Message]:
+    async def take(self, path: str, undo: bool = False, again: bool = False) -> dict[int, Message]:
         """Brings the file as it is on disk to all ranks, or with `undo` takes back its last edit, with "" the last of all. The answer by
-        process id; each rank is told its own. One for another file waits until the edit before it is decided."""
+        process id; each rank is told its own. One for another file waits until the edit before it is decided. again: it was refused, and
+        is told of only if it is not once more."""
         if self._edit is not None and not self._edit.yes and _same(self._edit.path, path):
             self._edit.replace("replaced by an undo" if undo else "replaced by a later save")
         told = asyncio.get_running_loop().call_later(edits.PENDING, self._tell_queued, path)
@@ -142,11 +145,20 @@ class Job:
             ranks = list(self.ranks.values())
             reason = self._others()
             bodies = dict.fromkeys(ranks, edits.refused(path, [reason])) if reason else await self._try(path, undo, ranks)
-            for rank, body in bodies.items():
-                rank.told(body)
+            outcomes = {body.get("outcome") for body in bodies.values()}
+            if not (again and "refused" in outcomes):
+                for rank, body in bodies.items():
+                    rank.told(body)
+            if not undo:
+                outcome = next((one for one in ("refused", "applied") if one in outcomes), "unchanged")
+                for other in self._retries.answered(path, outcome, again):
+                    background(self._again(other), self._tasks)
             return {rank.pid: body for rank, body in bodies.items()}
         finally:
             self._lock.release()
+
+    async def _again(self, path: str) -> None:
+        await self.take(path, again=True)
 
     def _tell_queued(self, path: str) -> None:
         before = os.path.basename(self._edit.path) if self._edit is not None else ""

@@ -122,7 +122,8 @@ def outcome(body: dict[str, Any]) -> str:
         return f"{name} {body.get('outcome')}: {why or 'no function has changed'}"
     how = "undone at" if body.get("undone") else "will be in force from" if body.get("pending") else "applied at"
     said = [f"{name} {how} step {body.get('step')}" if body.get("step") or not body.get("pending") else f"{name} waits", *_changes(body),
-            f"{body.get('instructionsPatched')} of {body.get('instructionsTotal')} instructions", f"{body.get('ms', 0):.1f} ms"]
+            *([f"{body.get('instructionsPatched')} of {total} instructions"] if (total := body.get("instructionsTotal")) else []),
+            f"{body.get('ms', 0):.1f} ms"]
     return " · ".join(said + [why] * bool(why))
 
 

@@ -5,9 +5,9 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Collection
 from typing import Any
 
+from dvm_wire.retries import Retries
 from dvm_wire.saves import read
 
 from . import depends, ending, report, threads, turns
@@ -15,6 +15,7 @@ from . import plan as planning
 from .apply import Patch
 from .classify import classify
 from .edits import APPLY
+from .jobs import Done, Job, Reply
 from .live import Live
 from .outdated import Outdated
 from .pact import Pact
@@ -24,69 +25,11 @@ from .report import Report
 from .sources import SourceBook, tidy
 from .transaction import FAILED, IN_FORCE, QUEUED, TRIAL, WITHDRAWN, Host, Transaction
 
-Reply = Callable[[Report], None]
-Restore = Callable[[], None]
-
 BOUNDARY_WAIT = 1.0  # seconds for a captured call to come, before the swap is made without one
 TRIAL_WAIT = 5.0  # seconds for the first call with new code to end, before the answer goes out without it
 STEP_WAIT = 0.25  # seconds for the rest of that step
-_MOST_UNDONE = 64  # reloads that are kept for undo; the oldest are forgotten
 _TOO_LATE = "the program ended before a captured call came; its next start has the edit"
 _LOOK = 0.02  # seconds between looks at whether the user has stopped the program meanwhile
-
-
-class Job:
-    """One request. The first answer goes to whoever asked; what comes after it is news."""
-
-    def __init__(self, path: str, text: str | None, undo: bool, reply: Reply, news: Reply, settled: bool = False,
-                 pact: Pact | None = None, ticket: str | None = None) -> None:
-        self.path, self.text, self.undo, self.settled, self.pact, self.ticket = path, text, undo, settled, pact, ticket
-        self._reply, self._news = reply, news
-        self.started = time.perf_counter()
-        self.answered = False
-
-    def answer(self, answer: Report, final: bool = True) -> None:
-        if not self.answered:
-            self.answered = True
-            self._reply(answer)
-        elif final:
-            self._news(answer)
-
-    def answer_again(self, answer: Report) -> None:
-        """It is otherwise than it was said. Of several ranks, for those who speak for them."""
-        (self._news if self.pact is None else self._reply)(answer)
-
-
-class Done:
-    """The reloads in force that can be taken back, of all reloaders of a process: what `dvm reload` has brought in, a session undoes."""
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[int, Transaction]] = []  # by age; edits of lines only are among them
-        self._last = 0
-        self._lock = threading.Lock()
-
-    @property
-    def all(self) -> list[Transaction]:
-        """Oldest first."""
-        with self._lock:
-            return [done for _, done in self._entries]
-
-    def add(self, done: Transaction) -> None:
-        with self._lock:
-            self._last += 1
-            self._entries = [*self._entries[1 - _MOST_UNDONE:], (self._last, done)]
-
-    def remove(self, gone: Collection[Transaction]) -> Restore:
-        """Takes these out; what it gives puts them back where they were among those that are there by then."""
-        with self._lock:
-            removed = [entry for entry in self._entries if entry[1] in gone]
-            self._entries = [entry for entry in self._entries if entry[1] not in gone]
-
-        def restore() -> None:
-            with self._lock:
-                self._entries = sorted([*self._entries, *removed], key=lambda entry: entry[0])
-
-        return restore
 
 
 class Reloader:
@@ -103,6 +46,7 @@ class Reloader:
         self._kept = done or Done()
         self._sources: dict[str, Source] = {}  # as parsed last
         self._verified: dict[str, list[Any]] = {}  # files whose known text was compared with the running code: how it was imported then
+        self._retries = Retries()
         self.last: Report | None = None
         self._listed: Transaction | None = None  # the last that changed what runs: it has the listings
 
@@ -147,6 +91,14 @@ class Reloader:
             with contextlib.suppress(Exception):  # nobody hears it; those behind it are answered all the same
                 job.answer(answer)
             ending.paid()
+            if job.text is None and not job.undo and job.pact is None:
+                for path in self._retries.answered(job.path, answer.outcome, job.again):
+                    self._add(Job(path, None, False, self._tell_taken, self.news, settled=True, again=True))
+
+    def _tell_taken(self, answer: Report) -> None:
+        """Of a save that was answered before, with a refusal."""
+        if answer.outcome == report.APPLIED:
+            self.news(answer)
 
     # ---- one reload ------------------------------------------------------------------------------------------------------------------
     def _reload(self, job: Job) -> Report:
@@ -192,7 +144,7 @@ class Reloader:
         if known is None:
             return refused("the text the running program was made from is not known; the next start has it")
         if known == text and path in self._verified:
-            return Report(report.UNCHANGED, path)
+            return self._in_force_since(path)
         if not text.strip() and known.strip():
             return refused("the file is empty; the running code stays")
         old = self._in_force(path, new.path, known)
@@ -204,10 +156,15 @@ class Reloader:
                                "(edited before that, or changed by an import hook): needs restart")
             self._verified[path] = imported
         if known == text:
-            return Report(report.UNCHANGED, path)
+            return self._in_force_since(path)
         edits = classify(old, new, is_main=any(module.__name__ == "__main__" for module in live.modules))
         plan = planning.make(old, new, edits, live, self.book, self._make_thread)
         return refused(*plan.refusals) if plan.refusals else (old, new, plan)
+
+    def _in_force_since(self, path: str) -> Report:
+        last = next((done for done in reversed(self._done) if done.needs_trial and done.path == path), None)
+        since = [f"its text is in force since step {last.step}"] if last is not None and last.step else []
+        return Report(report.UNCHANGED, path, reasons=since)
 
     def _in_force(self, path: str, compiled_as: str, text: str) -> Source:
         """The file as it runs now, parsed once for as long as it stays so."""

@@ -160,6 +160,31 @@ def test_ranks_meet_at_a_call_of_a_function_in_which_they_keep_together(paces, m
     assert str(meeting.choose(paces, 1)) == met
 
 
+@pytest.mark.parametrize("vote", [True, "no"])
+def test_a_refused_save_is_tried_again_behind_another_and_told_of_only_if_it_is_taken(other, tmp_path, vote):
+    first, second = pair(other)
+    early, late = (str(tmp_path / name) for name in ("early.py", "late.py"))
+    for path in (early, late):
+        open(path, "w").close()
+
+    async def play(job):
+        second.vote = "no"
+        await job.take(early)
+        second.vote = True
+        await job.take(late)
+        second.vote = vote
+        await until(lambda: not job._tasks)
+        second.vote = True
+        await job.take(late)
+        await until(lambda: len(first.told) == len(second.told) == 4 - (vote == "no"))
+
+    def asked():
+        return [arguments["path"] for command, arguments in first.asked if command == "prepare"]
+
+    played(play, first, second)
+    assert asked() == [early, late, early, late] and first.decisions() == [False, True, vote is True, True]
+
+
 def test_one_that_refuses_or_votes_against_it_is_named_to_all(other):
     first, second = pair(other)
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 from reload_kit import AFTER, Program, program  # noqa: F401 - the fixture among them
 
-from dvm_core.hotreload import Done, Host, Reloader, reloader
+from dvm_core.hotreload import Done, Host, Reloader, jobs
 
 
 def test_undo_puts_back_and_the_same_save_brings_it_again(program):
@@ -125,7 +125,7 @@ def test_undo_is_refused_while_a_later_reload_has_changed_the_same_again(two):
 
 
 def test_only_so_many_reloads_are_kept_for_undo(program, monkeypatch):
-    monkeypatch.setattr(reloader, "_MOST_UNDONE", 3)
+    monkeypatch.setattr(jobs, "_MOST_UNDONE", 3)
     p = program()
     for factor in range(3, 10):
         assert p.call_until(p.save(f"def scale(x):\n    return x * {factor}\n")).outcome == "applied"

@@ -136,3 +136,14 @@ def test_where_no_watcher_is_installed_nothing_is_run(tmp_path):
             "sys.exit(main(['run', '--watch', 'a.py']))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert (done.returncode, done.stdout) == (1, "") and f"pip install {watching.PACKAGE}" in done.stderr
+
+
+def test_of_files_saved_together_the_one_that_came_too_early_is_tried_again(run):
+    program = run()
+    assert program.value() == 2.5
+    program.save("train.py", "rates.shift(1.0)", "rates.shift(1.0) * rates.FACTOR")
+    assert "train.py refused: train.py:10: AttributeError: module 'rates' has no attribute 'FACTOR'" in program.said()
+    program.save("rates.py", "def shift", "FACTOR = 2.0\n\n\ndef shift")
+    assert program.said().startswith("dvm: rates.py applied at step ")
+    assert program.said().startswith("dvm: train.py applied at step ") and program.value() == 4.5
+    assert program.end() == 0 and program.err.empty()
