@@ -98,9 +98,10 @@ def _parser() -> argparse.ArgumentParser:
     debug = commands.add_parser("debug", help="debug a script in the terminal: dvm debug SCRIPT [ARGS]", add_help=False)
     debug.set_defaults(command=_module, module="dvm_adapter.terminal", what="the terminal debugger")
 
-    reload = commands.add_parser("reload", help="bring saved files into a running program: dvm reload PID [FILE]")
+    reload = commands.add_parser("reload", help="bring saved files into a running program: dvm reload [--undo] PID [FILE]")
     reload.add_argument("pid", type=int, help="its process id")
     reload.add_argument("file", nargs="*", metavar="FILE", help="what was saved (default: all files of the program that were)")
+    reload.add_argument("--undo", action="store_true", help="take back the last edit that is in force, of FILE or of all")
     reload.set_defaults(command=_reload)
 
     lsp = commands.add_parser("lsp", help="start the language server", add_help=False)
@@ -286,7 +287,8 @@ def _reload(arguments: argparse.Namespace) -> int:
         if file is not None and not os.path.isfile(file):
             raise ArgumentError(f"there is no file {file!r}")
         try:
-            told = knock(arguments.pid, {"cmd": "reload", "path": file and os.path.abspath(file)}, timeout=_RELOAD)
+            asked = {"cmd": "undo" if arguments.undo else "reload", "path": file and os.path.abspath(file)}
+            told = knock(arguments.pid, asked, timeout=_RELOAD)
         except Shut as error:
             raise ArgumentError(f"process {arguments.pid} {error}") from None
         for report in told.get("reports", ()):

@@ -211,6 +211,12 @@ class Terminal(Prompt):
         self.program.client.request("dvm/reload", timeout=ANSWER, path=self.program.file(arg))
         self.program.renew()  # the outcome is said by its event, which comes first
 
+    def do_undo(self, arg: str) -> None:
+        """undo [FILE]: take back the last edit that was brought in, of the file or of all"""
+        path = {"path": self.program.file(arg)} if arg else {}
+        self.program.client.request("dvm/undoReload", timeout=ANSWER, **path)
+        self.program.renew()
+
     def do_device(self, arg: str) -> None:
         """device [NAME]: which device is in use, or use another"""
         client = self.program.client

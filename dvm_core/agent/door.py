@@ -15,7 +15,7 @@ from dvm_wire.paths import is_path
 from dvm_wire.saves import read
 
 from .. import agent
-from ..hotreload import REFUSED, Reloader, SourceBook
+from ..hotreload import REFUSED, Reloader, Report, SourceBook
 from ..hotreload.report import FOREIGN
 from . import attach, together
 from .connection import hidden, hidden_thread
@@ -96,9 +96,7 @@ def _attach(message: Answer) -> Answer:
 def _reload(message: Answer) -> Answer:
     """path: default all files of the program that were saved since. Answers with the reports, as saves are answered; not `ok` where one
     did not come in time, with those that did."""
-    path = message.get("path")
-    if not (path is None or is_path(path)):
-        raise Refused(f"reload needs a file's path, or none for all that was saved, not {path!r}")
+    path = _path(message, "all that was saved")
     files = _saved(agent.remember_sources()) if path is None else [path]
     end, reports = time.monotonic() + _RELOAD, list[Answer]()
     for at, file in enumerate(files):
@@ -109,6 +107,23 @@ def _reload(message: Answer) -> Answer:
                                                               f"call that runs has not ended, here or in another rank{rest}"}
         reports.append({**report, "outcome": REFUSED} if path is not None and FOREIGN in report["reasons"] else report)
     return {"reports": reports}
+
+
+def _undo(message: Answer) -> Answer:
+    """path: default the file of the last reload that is in force. Answers with one report, as `_reload`."""
+    path = _path(message, "the last that was reloaded")
+    report = _reloaded(path, time.monotonic() + _RELOAD, undo=True)
+    if report is None:
+        return {"ok": False, "reports": [], "error": f"the old code is not in force after {_RELOAD:.0f} s: a captured call that runs has "
+                                                     "not ended, here or in another rank"}
+    return {"reports": [report]}
+
+
+def _path(message: Answer, default: str) -> str | None:
+    path = message.get("path")
+    if not (path is None or is_path(path)):
+        raise Refused(f"{message['cmd']} needs a file's path, or none for {default}, not {path!r}")
+    return path
 
 
 def _saved(book: SourceBook) -> list[str]:
@@ -122,7 +137,7 @@ def _saved(book: SourceBook) -> list[str]:
     return found
 
 
-def _reloaded(path: str, end: float) -> Answer | None:
+def _reloaded(path: str | None, end: float, undo: bool = False) -> Answer | None:
     told: list[Answer] = []
     came = threading.Event()
 
@@ -130,10 +145,16 @@ def _reloaded(path: str, end: float) -> Answer | None:
         told.append(report)
         came.set()
 
-    if not together.ask_all(path, False, reply):
+    def report(made: Report) -> None:
+        reply(made.message())
+
+    if not together.ask_all(path, undo, reply):
         session = agent.current()
         reloader: Reloader = session.reloader if session is not None else _own_reloader()
-        reloader.reload(path, None, lambda report: reply(report.message()))
+        if undo:
+            reloader.undo(report, path)
+        else:
+            reloader.reload(path or "", None, report)
     return told[0] if came.wait(max(0.0, end - time.monotonic())) else None
 
 
@@ -149,4 +170,4 @@ def _unknown(message: Answer) -> Answer:
     raise Refused(f"unknown request {message.get('cmd')!r}")
 
 
-_SERVED: dict[str, Callable[[Answer], Answer]] = {"hello": _hello, "attach": _attach, "reload": _reload}
+_SERVED: dict[str, Callable[[Answer], Answer]] = {"hello": _hello, "attach": _attach, "reload": _reload, "undo": _undo}
