@@ -303,6 +303,10 @@ def set_hook(program: int, instruction: int, kind: int, hook: int, every: int = 
     bits (neither: both)."""
 def clear_hook(program: int, instruction: int, kind: int, hook: int) -> None: ...
 def clear_hooks() -> None: ...
+def change_hooks(clear: Sequence[tuple[int, int, int, int]], set: Sequence[tuple[int, int, int, int, int, int, bool]]) -> None:
+    """Takes out hooks, (program, instruction, kind, hook), and sets others, (program, instruction, kind, hook, every, limit, joint), each
+    program's at a stroke; programs that are forgotten are passed over. joint: of the hooks with this id together, in whatever programs,
+    each n-th captured call is taken in which one of them is met."""
 def set_check(mask: int) -> None:
     """HOOK_CHECK on every float instruction of every program (bit 0 NaN, bit 1 Inf; 0 = off)."""
 def set_measure(every: int) -> None:

@@ -35,6 +35,10 @@ FUNCTIONS.update({
     "min": lambda a, *more, **how: min(a, *more) if more and np.ndim(a) == 0 else np.min(a, *more, **how),
     "sigmoid": lambda a: 1 / (1 + np.exp(-np.asarray(a, np.float64))), "relu": lambda a: np.maximum(a, 0),
 })
+_DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+# What modules name besides functions; a dtype is as good as its name.
+CONSTANTS: dict[str, Any] = {"pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan, "tau": 2 * np.pi, "newaxis": None,
+                             **{name: name for name in _DTYPES}}
 _PREFIXES = frozenset(("np", "numpy", "dvm", "ops", "mint", "ms", "mindspore", "torch", "F", "math"))
 METHODS = frozenset("""all any argmax argmin argsort astype clip cumsum diagonal dot flatten item max mean min nonzero prod ravel reshape
     round squeeze std sum swapaxes tolist transpose var""".split())
@@ -73,10 +77,18 @@ def check(node: ast.AST, names: Collection[str]) -> None:
                 raise _no_method(node.func.attr)
         elif not prefixed(node.func) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
             raise _no_function(node.func)
+    elif is_constant(node, ()):
+        return
     elif isinstance(node, ast.Attribute) and node.attr not in ATTRIBUTES:
         raise _no_attribute(node.attr)
     for part in parts:
         check(part, names)
+
+
+def is_constant(node: ast.AST, names: Container[str]) -> bool:
+    """Whether it is a constant of a module, such as `np.pi`. names: of values, which may be called as modules are."""
+    return (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _PREFIXES
+            and node.value.id not in names and node.attr in CONSTANTS)
 
 
 def prefixed(target: ast.AST, names: Container[str] = ()) -> bool:
@@ -201,6 +213,8 @@ class _Evaluator:
         whole = ast.unparse(node)
         if whole in self._names:  # a value that is called `self.w`
             return self._names[whole]
+        if is_constant(node, self._names):
+            return CONSTANTS[node.attr]
         owner = self.value(node.value)
         if isinstance(owner, (np.ndarray, np.generic)) and node.attr in ATTRIBUTES:
             return getattr(owner, node.attr)

@@ -2,8 +2,43 @@
 from __future__ import annotations
 
 import contextlib
+import time
 
 from .. import _core
+
+_AT_ONCE = 8  # changes that are made as they come
+_AGAIN = 0.2  # seconds after which one more is
+_Set = tuple[int, int, int, int, int, int, bool]  # program, instruction, kind, hook, every, limit, joint: as the core has them
+
+
+class Changes:
+    """Hooks on their way into programs, which are compiled anew for each other set of them: a few changes are made as they come; of many,
+    those that come within a moment are made as one. The agent's thread only."""
+
+    def __init__(self) -> None:
+        self._in: list[_Set] = []
+        self._out: list[tuple[int, int, int, int]] = []
+        self._left, self._looked = float(_AT_ONCE), time.monotonic()
+
+    def set(self, hooks: list[_Set]) -> None:
+        self._in += hooks
+        now = time.monotonic()
+        self._left, self._looked = min(_AT_ONCE, self._left + (now - self._looked) / _AGAIN), now
+        if self._in and self._left >= 1:
+            self._left -= 1
+            self.make()
+
+    def clear(self, hooks: list[_Set]) -> None:
+        """With the next `make`."""
+        gone = {hook[:4] for hook in hooks}
+        self._in = [hook for hook in self._in if hook[:4] not in gone]
+        self._out += gone
+
+    def make(self) -> None:
+        if self._in or self._out:
+            out, self._out = self._out, []
+            hooks, self._in = self._in, []
+            _core.change_hooks(out, hooks)
 
 
 def clear_hook(program: int, instruction: int, kind: int, hook: int) -> None:

@@ -1,4 +1,4 @@
-"""Expressions of one variable, such as `abs(h).max()`, that are watched: checked beforehand, computed from each copy of its value.
+"""Expressions of variables, such as `abs(h - t).max()`, that are watched: checked beforehand, computed from copies of their values.
 
 They are computed on the agent's thread from bytes that were copied beside the training."""
 from __future__ import annotations
@@ -11,10 +11,13 @@ import numpy as np
 from ..dtypes import BY_CODE
 from . import values
 from .commands import Answer, CommandError
-from .evaluate import ATTRIBUTES, Refused, check, evaluate, parsed, prefixed
+from .evaluate import ATTRIBUTES, Refused, check, evaluate, is_constant, parsed, prefixed
 from .kept import array_of
 
 MOST_BYTES = 16 << 20  # of a variable that is copied for its expression: more than of one that is shown, since the copy goes nowhere
+_MOST_VARIABLES = 8  # of one expression
+_MOST_LAUNCHES = 8  # some of whose values are still to come
+_PATIENCE = 3  # calls that make some of the variables and not all, until that is told
 _LONGEST = 1000  # characters of an expression
 _DEAR = 0.001  # seconds of the processor: an expression that usually takes longer rests after it
 _OWNERS = ("self", "cls")  # `self.size` is a variable, `h.size` a number
@@ -23,15 +26,19 @@ _USUAL = 0.1  # weight of the newest time
 
 
 class Expression:
-    """One watched expression. variable: what is copied for it, as `h`, `self.w` or `grad(h)`."""
+    """One watched expression. variables: what is copied for it, as `h`, `self.w` or `grad(h)`."""
 
-    def __init__(self, text: str, variable: str) -> None:
-        self.text, self.variable = text, variable
+    def __init__(self, text: str, variables: tuple[str, ...]) -> None:
+        self.text, self.variables = text, variables
         self._usual = self._due = 0.0
+        self._met: dict[str, Answer] = {}  # by variable its newest value
+        self._fresh: set[str] = set()  # of them, those that were made since it was computed last
+        self._launches: dict[int, dict[int, tuple[str, Answer]]] = {}  # by launch and instruction, while some are to come
+        self._partly: set[int] | None = set()  # calls that have made some of the variables; None once one has made all, or it was told
 
     @classmethod
-    def read(cls, text: str) -> tuple[str, Expression | None]:
-        """The variable, and what is computed from it, None for the variable itself. Raises CommandError, which names what is wrong."""
+    def read(cls, text: str) -> tuple[tuple[str, ...], Expression | None]:
+        """The variables, and what is computed from them, None for one variable itself. Raises CommandError, which names what is wrong."""
         if len(text) > _LONGEST:
             raise CommandError(f"an expression of {len(text):,} characters: at most {_LONGEST:,} are watched")
         try:
@@ -44,20 +51,57 @@ class Expression:
             raise CommandError(f"`{text[:_LONGEST // 10]}…` is nested too deeply") from None
         if not found:
             raise CommandError(f"`{text}` names no variable: watch one, or an expression of one, such as abs(h).max()")
-        if len(found) > 1:
-            raise CommandError(f"`{text}` is of {len(found)} variables, {', '.join(found)}; while the program runs an expression of one is "
-                               "computed. Give the result a name in the program and watch that, or evaluate it at a stop")
-        return found[0], None if ast.unparse(tree) == found[0] else cls(text, found[0])
+        if len(found) > _MOST_VARIABLES:
+            raise CommandError(f"`{text}` is of {len(found)} variables; at most {_MOST_VARIABLES} are watched together")
+        return tuple(found), None if ast.unparse(tree) == found[0] else cls(text, tuple(found))
 
-    def of(self, event: Answer, limit: int, *, statistics: bool) -> Answer | None:
-        """The core's event about the variable as one about the expression; None while it rests. limit: bytes of a value that is sent."""
-        if event.get("placeholder"):
-            return {**event, "kind": "capture"}
+    def meet(self, event: Answer, variable: str, expected: int) -> list[dict[str, Answer]]:
+        """Takes the core's event about a variable; gives, each with all variables as one captured call made them, in the order of the
+        program, what is to be computed now; the newest value is the last. expected: values that its launch makes of all variables.
+
+        It is computed once all of them are new, and for each further value of one that none of the others follows in that launch."""
+        if len(self.variables) == 1:
+            return [{self.variables[0]: event}]
+        launch = self._launches.setdefault(event["launch"], {})
+        launch[event["instruction"]] = variable, event
+        if len(launch) < expected:
+            if len(self._launches) > _MOST_LAUNCHES:  # events of the oldest were lost, or it was given up
+                del self._launches[min(self._launches)]
+            return []
+        del self._launches[event["launch"]]
+        made = [launch[index] for index in sorted(launch)]
+        ready = []
+        for at, (name, value) in enumerate(made):
+            self._met = {key: old for key, old in self._met.items() if key != name and old["step"] == value["step"]} | {name: value}
+            self._fresh = (self._fresh | {name}) & self._met.keys()
+            follows = made[at + 1][0] if at + 1 < len(made) else name
+            if len(self._met) == len(self.variables) and (len(self._fresh) == len(self.variables) or follows == name):
+                self._fresh.clear()
+                ready.append(self._met)
+        if ready:
+            self._partly = None
+        elif self._partly is not None:
+            self._partly.add(event["step"])
+        return ready
+
+    def apart(self) -> bool:
+        """Whether calls make some of the variables and none has made all: true once."""
+        if self._partly is None or len(self._partly) < _PATIENCE:
+            return False
+        self._partly = None
+        return True
+
+    def of(self, made: dict[str, Answer], limit: int, *, statistics: bool) -> Answer | None:
+        """The core's events about the variables as one about the expression; None while it rests. limit: bytes of a value that is sent."""
+        event = next(reversed(made.values()))
+        for name, value in made.items():
+            if why := value.get("placeholder"):
+                return {**event, "kind": "capture", "placeholder": why if len(made) == 1 else f"{name}: {why}"}
         if time.monotonic() < self._due:
             return None
         begun = time.thread_time()
         try:
-            array, code = self._value(event)
+            array, code = self._value(made)
         except Refused as error:
             return {**event, "kind": "capture", "placeholder": str(error)}
         finally:
@@ -70,11 +114,8 @@ class Expression:
             return {**told, "placeholder": f"{array.nbytes:,} bytes, more than snapshotMaxBytes, {limit:,}"}
         return {**told, "data": values.contiguous(array, 0, array.nbytes)}
 
-    def _value(self, event: Answer) -> tuple[np.ndarray, int]:
-        given = values.numbers(array_of(event["data"], event["dtype"], tuple(event["shape"])), event["dtype"])
-        if given.dtype == np.float16:  # sums of it would overflow
-            given = given.astype(np.float32)
-        value = evaluate(self.text, {self.variable: given})
+    def _value(self, made: dict[str, Answer]) -> tuple[np.ndarray, int]:
+        value = evaluate(self.text, {name: _numbers(event) for name, event in made.items()})
         try:
             array = np.asarray(value)
         except ValueError:  # a ragged list
@@ -85,8 +126,15 @@ class Expression:
         return (array, code) if code in BY_CODE else (array.astype(np.float64), values.code_named("float64"))
 
 
+def _numbers(event: Answer) -> np.ndarray:
+    given = values.numbers(array_of(event["data"], event["dtype"], tuple(event["shape"])), event["dtype"])
+    return given.astype(np.float32) if given.dtype == np.float16 else given  # sums of it would overflow
+
+
 def _variables(node: ast.AST) -> list[str]:
-    """The names of values in an expression, in order; what is called is none."""
+    """The names of values in an expression, in order; what is called is none, nor is a constant of a module."""
+    if is_constant(node, ()):
+        return []
     if isinstance(node, ast.Call):
         name = node.func
         if isinstance(name, ast.Name):

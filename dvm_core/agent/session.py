@@ -87,7 +87,7 @@ class Session:
     def start(self) -> None:
         self.book.scan()
         connection = self.connection
-        connection.on_message = lambda message: commands.run(self, message, connection.send)
+        connection.on_message = self._serve
         connection.on_tick, connection.on_events, connection.on_gone = self._tick, self._poll, self.end
         connection.events_fd = _core.event_fd()
         notices.add_sink(self._notice_sink)
@@ -113,6 +113,11 @@ class Session:
     def _give_up(self) -> None:
         for pact in list(self.pacts.values()):
             pact.decide(False, "the debugger has gone")
+
+    def _serve(self, message: dict[str, Any]) -> None:
+        if message.get("cmd") not in ("watch", "unwatch"):  # of these there may be many
+            self.watches.settle()
+        commands.run(self, message, self.connection.send)
 
     # ---- for the parts -----------------------------------------------------------------------------------------------------------------
     def new_hook(self) -> int:
@@ -189,10 +194,10 @@ class Session:
         for event in events:
             if event["kind"] == "dropped":
                 continue
-            told = self.watches.snapshot(event) or self.sampling.snapshot(event)
-            if told is not None and "stats" in told and "of" not in told:
-                self.last_run.statistics(told["program"], told["instruction"], told["stats"], told["step"])
-            if told is not None:
+            sampled = self.sampling.snapshot(event)
+            for told in self.watches.snapshots(event) if sampled is None else [sampled]:
+                if "stats" in told and "of" not in told:
+                    self.last_run.statistics(told["program"], told["instruction"], told["stats"], told["step"])
                 self._tell(told)
         self._tell_kept()
         return max(len(events) / _EVENTS_A_SECOND, self._tell_together())

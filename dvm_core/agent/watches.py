@@ -13,7 +13,7 @@ from dvm_wire import MOST_KEPT
 from .. import _core
 from . import naming, unmatched, values
 from .commands import Answer, Arguments, CommandError, command, need
-from .hooks import clear_hook
+from .hooks import Changes
 from .line_map import line_map, runs_of_line
 from .live import MOST_BYTES, Expression
 from .places import Place, place, real
@@ -35,14 +35,15 @@ class Watch:
     name: str
     kind: int  # HOOK_STATS or HOOK_CAPTURE
     every: int
-    expression: str = ""
+    variables: tuple[str, ...] = ()  # that are looked for
     path: str = ""
     line: int = 0
     program: int = 0
     instruction: int | None = None
     matched: list[Answer] = field(default_factory=list)
     places: dict[tuple[int, int], Place] = field(default_factory=dict)  # of what matched
-    live: Expression | None = None  # computed from the variable, which is then `expression`
+    found: dict[int, dict[int, str]] = field(default_factory=dict)  # of what matched by program and instruction the variable, "" for none
+    live: Expression | None = None  # computed from the variables
     across: bool = False  # other ranks have it as well: digests are told, for the adapter to compare
     since: int = -1  # across: the step in which it was first taken, or again after a loss, perhaps not from its beginning
     times: dict[bool, tuple[int, int]] = field(default_factory=dict)  # across: by backward the last step, and how often in it
@@ -56,10 +57,16 @@ class Watch:
         """The place it is narrowed to, as it is told: "" for none."""
         return f"{os.path.basename(self.path)}:{self.line}" if self.path and self.line else ""
 
-    @property
-    def hook(self) -> int:
-        """The core's kind of hook for it: an expression needs the values, whatever is told of it."""
-        return int(self.kind if self.live is None else _core.HOOK_CAPTURE)
+    def hooks(self, program: int, limit: int) -> list[tuple[int, int, int, int, int, int, bool]]:
+        """As hooks.Changes has them: an expression needs the values, whatever is told of it. limit: bytes of a value that is shown."""
+        live = self.live is not None
+        kind, limit = (_core.HOOK_CAPTURE, max(limit, MOST_BYTES)) if live else (self.kind, limit)
+        return [(program, index, kind, self.id, self.every, limit, len(self.variables) > 1) for index in self.found.get(program, ())]
+
+    def missing(self) -> list[str]:
+        """The variables that nothing has made so far."""
+        made = {name for names in self.found.values() for name in names.values()}
+        return [name for name in self.variables if name not in made]
 
 
 class Watches:
@@ -68,27 +75,23 @@ class Watches:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._watches: dict[int, Watch] = {}
-        self._gone: list[Watch] = []  # taken back, their hooks still set
+        self._changes = Changes()
         self._new: collections.deque[Any] = collections.deque(maxlen=_MOST_NEW)  # programs that some watch found nothing in
 
     def add(self, watch: Watch) -> None:
         self._watches[watch.id] = watch
-        for program in _core.programs():
-            self._place(watch, program)
+        self._changes.set([hook for program in _core.programs() for hook in self._place(watch, program)])
 
     def remove(self, number: int) -> None:
         watch = self._watches.pop(number, None)
         if watch is None:
             raise CommandError(f"there is no watch {number}")
-        self._gone.append(watch)
+        self._changes.clear([hook for program in watch.found for hook in watch.hooks(program, 0)])
         self._session.kept.forget(number)
 
     def settle(self) -> None:
-        """Takes out the hooks of what was taken back: many at once, since a program is compiled anew for each other set of hooks."""
-        gone, self._gone = self._gone, []
-        for watch in gone:
-            for match in watch.matched:
-                clear_hook(match["program"], match["instruction"], watch.hook, watch.id)
+        """Hooks that were to be set are, and those of what was taken back are taken out."""
+        self._changes.make()
 
     def clear(self) -> None:
         for number in list(self._watches):
@@ -97,8 +100,8 @@ class Watches:
 
     def new_program(self, program: Any) -> None:
         """On the capturing thread, before the program's first launch."""
-        for watch in list(self._watches.values()):
-            self._place(watch, program)
+        if hooks := [hook for watch in list(self._watches.values()) for hook in self._place(watch, program)]:
+            _core.change_hooks([], hooks)
         if any(self._puzzled()):
             self._new.append(program)
 
@@ -109,6 +112,11 @@ class Watches:
             if why := self._why(watch, new):
                 watch.told = True
                 self._notice(watch, why)
+        for watch in list(self._watches.values()):
+            if watch.live is not None and not watch.missing() and watch.live.apart():
+                made = {name: place for key, place in watch.places.items() for name in (watch.found[key[0]][key[1]],)}
+                self._notice(watch, ": no call of a captured function has made all of its variables; " + ", ".join(
+                    f"{name} is made in {where.function} at {os.path.basename(where.path)}:{where.line}" for name, where in made.items()))
         for watch in self._puzzled():
             if not watch.late and self._session.step() > watch.asked + _PATIENCE:
                 watch.late = True
@@ -118,44 +126,48 @@ class Watches:
         why, at = self.instead(watch), f" at {watch.where}" if watch.where else ""
         # Names of other kinds are no answer; but ranks compare nothing without one, and the first of them says so.
         if (not self._session.rank) if watch.across else (why and not why.startswith(_OTHERS)):
-            self._notice(watch, f": nothing has made it{at} in {_PATIENCE} steps{why}")
+            it = "it" if len(watch.variables) == 1 else " and ".join(watch.missing())
+            self._notice(watch, f": nothing has made {it}{at} in {_PATIENCE} steps{why}")
 
     def _notice(self, watch: Watch, text: str) -> None:
         self._session.later("notice", text=f"watch {watch.name}{text}", path="", line=0, category="watch")
 
     def _puzzled(self) -> list[Watch]:
-        return [watch for watch in list(self._watches.values()) if watch.expression and not watch.matched and not watch.told]
+        return [watch for watch in list(self._watches.values()) if not watch.told and watch.missing()]
 
     def _why(self, watch: Watch, programs: list[Any]) -> str:
-        return unmatched.why(watch.expression, watch.path, programs, self._session.texts)
+        reasons = (unmatched.why(name, watch.path, programs, self._session.texts) for name in watch.missing())
+        return next(filter(None, reasons), "")
 
-    def _place(self, watch: Watch, program: Any) -> None:
-        for index in self._indices(watch, program):
+    def _place(self, watch: Watch, program: Any) -> list[tuple[int, int, int, int, int, int, bool]]:
+        """Looks for its values; the hooks for them, if these are news."""
+        if program.id in watch.found:
+            return []
+        for index, name in self._indices(watch, program):
             where = place(program.instructions[index].place)
             match = {"program": program.id, "instruction": index, "backward": where.backward}
-            if match not in watch.matched:
-                watch.matched.append(match)
-                watch.places[program.id, index] = where
-                limit = self._session.settings["snapshotMaxBytes"]
-                limit = limit if watch.live is None else max(limit, MOST_BYTES)
-                _core.set_hook(program.id, index, watch.hook, watch.id, watch.every, limit)
+            watch.matched.append(match)
+            watch.places[program.id, index] = where
+            watch.found.setdefault(program.id, {})[index] = name
+        return watch.hooks(program.id, self._session.settings["snapshotMaxBytes"]) if program.id in watch.found else []
 
-    def _indices(self, watch: Watch, program: Any) -> list[int]:
+    def _indices(self, watch: Watch, program: Any) -> list[tuple[int, str]]:
+        """With the variable each of them makes."""
         if watch.instruction is not None:
-            return [watch.instruction] if program.id == watch.program and 0 <= watch.instruction < len(program.instructions) else []
-        if watch.expression:
+            return [(watch.instruction, "")] if program.id == watch.program and 0 <= watch.instruction < len(program.instructions) else []
+        if watch.variables:
             return self._named(watch, program)
         # A line is watched by what it leaves behind: the last instruction of its first forward run.
         texts = self._session.texts
         starts = [run.index for run in runs_of_line(program, watch.path, watch.line, texts) if not place(run.place).backward]
-        return [_last_of_run(program, starts[0], texts)] if starts else []
+        return [(_last_of_run(program, starts[0], texts), "")] if starts else []
 
-    def _named(self, watch: Watch, program: Any) -> list[int]:
-        """The last instruction that makes a value of that name, per place: in a loop, the newest one wins."""
-        found: dict[int, int] = {}
+    def _named(self, watch: Watch, program: Any) -> list[tuple[int, str]]:
+        """The last instruction that makes a value of each name, per place: in a loop, the newest one wins."""
+        found: dict[tuple[int, str], int] = {}
         instructions = program.instructions
         for index, name in sorted(naming.of_program(program).items()):
-            if name != watch.expression:
+            if name not in watch.variables:
                 continue
             where = place(instructions[index].place)
             if watch.path and real(watch.path) != where.real:
@@ -164,33 +176,34 @@ class Watches:
                 first, last = self._session.texts.span(where.real, watch.line)
                 if not first <= where.line <= last:
                     continue
-            found[instructions[index].place] = index
-        return sorted(found.values())
+            found[instructions[index].place, name] = index
+        return sorted((index, name) for (_, name), index in found.items())
 
     def instead(self, watch: Watch) -> str:
         """Where else a name is made that nothing has made yet where it was looked for, what makes it, or else what it may have meant: the
         nearest names among those made so far, or some of them. Of a line, those near it that have run."""
-        if not watch.expression:
+        if not watch.variables:
             return self._lines(watch)
+        missing = watch.missing()
         made: dict[str, dict[str, None]] = {}  # name: the places that make it, in order
         elsewhere: dict[str, None] = {}  # places in other files
         for program in _core.programs():
             for index, name in naming.of_program(program).items():
                 where = place(program.instructions[index].place)
                 here = not watch.path or real(watch.path) == where.real
-                if here or name == watch.expression:
+                if here or name in missing:
                     (made.setdefault(name, {}) if here else elsewhere)[f"{os.path.basename(where.path)}:{where.line}"] = None
         if elsewhere and watch.late:  # until then its own file may be to come
-            made.setdefault(watch.expression, elsewhere)
+            made.setdefault(missing[0], elsewhere)
         if not made:
             return ""
-        if watch.expression in made:
+        if there := [name for name in missing if name in made]:
             watch.told = True
-            return f"; {watch.expression} is made at {' and '.join(list(made[watch.expression])[:_PLACES])}"
+            return "; " + ", ".join(f"{name} is made at {' and '.join(list(made[name])[:_PLACES])}" for name in there)
         if why := self._why(watch, _core.programs()):
             watch.told = True
             return why
-        near = difflib.get_close_matches(watch.expression, made, 3)
+        near = difflib.get_close_matches(missing[0], made, 3)
         if near:
             watch.told = True
             return "; did you mean " + " or ".join(f"{name}, made at {next(iter(made[name]))}" for name in near) + "?"
@@ -202,23 +215,31 @@ class Watches:
         near = sorted(sorted(known, key=lambda line: (abs(line - watch.line), line))[:_PLACES])
         return "; lines of it that have run: " + ", ".join(map(str, near)) if near else ""
 
-    def snapshot(self, event: dict[str, Any]) -> Answer | None:
-        """The wire's `snapshot` for an event of the core, None if its watch has gone, or if it is kept and another tells of it."""
+    def snapshots(self, event: dict[str, Any]) -> list[Answer]:
+        """The wire's `snapshot`s for an event of the core: none if its watch has gone, if it is kept and another tells of it, or as long as
+        the other variables of its expression are to come."""
         watch = self._watches.get(event["hook"])
         if watch is None:
-            return None
-        if watch.live is not None:
+            return []
+        if watch.live is None:
+            return [told for told in (self._snapshot(watch, event),) if told is not None]
+        of_program = watch.found.get(event["program"], {})
+        told = []
+        for made in watch.live.meet(event, of_program.get(event["instruction"], ""), len(of_program)):
             limit = self._session.settings["snapshotMaxBytes"]
-            computed = watch.live.of(event, limit, statistics=watch.kind == _core.HOOK_STATS)
+            computed = watch.live.of(made, limit, statistics=watch.kind == _core.HOOK_STATS)
             if computed is None:
                 self._session.leave_out(1)
-                return None
-            event = computed
+            elif (one := self._snapshot(watch, computed)) is not None:
+                told.append(one)
+        return told
+
+    def _snapshot(self, watch: Watch, event: dict[str, Any]) -> Answer | None:
         where, kept = watch.places.get((event["program"], event["instruction"])), self._session.kept
         keeps = kept.takes(watch.id)
         told = wire_snapshot(event, watch.id, watch.name, where is not None and where.backward, with_data=not keeps)
         if watch.live is not None:
-            told["of"] = watch.live.variable
+            told["of"] = ", ".join(watch.live.variables)
         if not keeps:
             return told
         if watch.across:
@@ -281,17 +302,18 @@ def _last_of_run(program: Any, start: int, texts: Any) -> int:
 
 
 def _waits(watch: Watch) -> str:
-    if not watch.expression:
+    if not watch.variables:
         return f"waits for a captured function to run {watch.where or watch.name}"
-    return f"waits for a captured function to make {watch.expression}{f' at {watch.where}' if watch.where else ''}"
+    return f"waits for a captured function to make {' and '.join(watch.missing())}{f' at {watch.where}' if watch.where else ''}"
 
 
 @command("watch")
 def watch(session: Session, arguments: Arguments) -> Answer:
-    """A variable, or an expression of one, by `expression` (path and line narrow it), a `path` and `line`, or a `program` and
+    """A variable, or an expression of some, by `expression` (path and line narrow it), a `path` and `line`, or a `program` and
     `instruction`.
 
-    Snapshots of an expression have the variable in `of`; of one that fails they are placeholders with the reason.
+    Snapshots of an expression have its variables in `of`; of one that fails they are placeholders with the reason. Of several variables
+    the values of one captured call are taken, and everyN counts such calls.
 
     keep: of "values" so many snapshots are kept here, for `view` and `compare`; their events have a `snapshot` number instead of data.
     across: of these there are `digest` events instead, one for each, with `missing` where there is a placeholder.
@@ -303,14 +325,16 @@ def watch(session: Session, arguments: Arguments) -> Answer:
     every = need(arguments, "everyN", int, 1)
     if every < 1:
         raise CommandError(f"everyN is {every}; it must be at least 1")
-    made = Watch(session.new_hook(), "", kinds[what], every, expression=need(arguments, "expression", str, "").strip(),
+    name = need(arguments, "expression", str, "").strip()
+    made = Watch(session.new_hook(), "", kinds[what], every,
                  path=need(arguments, "path", str, ""), line=need(arguments, "line", int, 0), program=need(arguments, "program", int, 0),
                  instruction=need(arguments, "instruction", int, None))
-    if not made.expression and not (made.path and made.line) and made.instruction is None:
+    if not name and not (made.path and made.line) and made.instruction is None:
         raise CommandError("a watch needs an expression, a path and line, or a program and instruction")
-    name = made.expression
     if name:
-        made.expression, made.live = Expression.read(name)
+        made.variables, made.live = Expression.read(name)
+    if len(made.variables) > 1 and made.line:
+        raise CommandError(f"`{name}` is of {len(made.variables)} variables, which have lines of their own: leave `line` out")
     where = f"{made.path}:{made.line}" if made.path else f"{made.program}:{made.instruction}"
     made.name = need(arguments, "name", str, "") or name or where
     keep = need(arguments, "keep", int, 0)
@@ -324,7 +348,7 @@ def watch(session: Session, arguments: Arguments) -> Answer:
         session.kept.keep(made.id, keep)
     made.asked = session.step()
     session.watches.add(made)
-    message = "" if made.matched else _waits(made) + session.watches.instead(made)
+    message = "" if made.matched and not made.missing() else _waits(made) + session.watches.instead(made)
     return {"watchId": made.id, "matched": made.matched, "message": message}
 
 

@@ -1,3 +1,8 @@
+#include <nanobind/stl/tuple.h>
+
+#include <map>
+#include <tuple>
+
 #include "bind_common.h"
 #include "place.h"
 #include "replay.h"
@@ -24,8 +29,17 @@ void set_handler(PyObject*& slot, nb::handle handler, const char* what) {
   Py_XDECREF(old);
 }
 
-void set_hook(int64_t program, int64_t instruction, int kind, int64_t hook, int64_t every, int64_t limit) {
-  const ProgramPtr p = program_by_id(program);
+// The one of all hooks with this id. Under the GIL.
+std::shared_ptr<Joint> joint_of(int64_t id) {
+  static auto* by_id = new std::map<int64_t, std::weak_ptr<Joint>>;
+  std::erase_if(*by_id, [](const auto& one) { return one.second.expired(); });
+  std::shared_ptr<Joint> made = (*by_id)[id].lock();
+  if (!made) (*by_id)[id] = made = std::make_shared<Joint>();
+  return made;
+}
+
+Hook checked_hook(const ProgramPtr& p, int64_t instruction, int kind, int64_t hook, int64_t every, int64_t limit, bool joint) {
+  const int64_t program = p->id;
   const auto count = static_cast<int64_t>(p->code()->instrs.size());
   if (instruction < 0 || instruction >= count)
     throw UserError("set_hook: no instruction " + std::to_string(instruction) + " in program " + std::to_string(program) + " of " + std::to_string(count));
@@ -38,9 +52,54 @@ void set_hook(int64_t program, int64_t instruction, int kind, int64_t hook, int6
   h.id = hook;
   h.every = every;
   h.limit = kind == kHookCheck && !(limit & 3) ? 3 : limit;
-  Replay::tell();
   h.first = p->launches.load();
-  p->set_hook(h);
+  if (joint) h.joint = joint_of(hook);
+  return h;
+}
+
+void set_hook(int64_t program, int64_t instruction, int kind, int64_t hook, int64_t every, int64_t limit) {
+  const ProgramPtr p = program_by_id(program);
+  Replay::tell();
+  p->change_hooks({}, {checked_hook(p, instruction, kind, hook, every, limit, false)});
+}
+
+using ToClear = std::tuple<int64_t, int, int, int64_t>;
+using ToSet = std::tuple<int64_t, int64_t, int, int64_t, int64_t, int64_t, bool>;
+
+void change_hooks(const std::vector<ToClear>& out, const std::vector<ToSet>& in) {
+  struct Change {
+    ProgramPtr program;
+    std::vector<Hook> out, in;
+  };
+  std::map<int64_t, Change> changes;
+  const auto of = [&](int64_t id) -> Change* {
+    const auto [at, added] = changes.try_emplace(id);
+    try {
+      if (added) at->second.program = program_by_id(id);
+    } catch (const UserError&) {}  // forgotten
+    return at->second.program ? &at->second : nullptr;
+  };
+  Replay::tell();
+  for (const auto& [program, instruction, kind, hook] : out)
+    if (Change* change = of(program)) {
+      Hook h;
+      h.instruction = instruction;
+      h.kind = kind;
+      h.id = hook;
+      change->out.push_back(h);
+    }
+  for (const auto& [program, instruction, kind, hook, every, limit, joint] : in)
+    if (Change* change = of(program)) change->in.push_back(checked_hook(change->program, instruction, kind, hook, every, limit, joint));
+  for (auto& [id, change] : changes)
+    if (change.program) change.program->change_hooks(change.out, change.in);
+}
+
+void clear_hook(int64_t program, int instruction, int kind, int64_t hook) {
+  Hook h;
+  h.instruction = instruction;
+  h.kind = kind;
+  h.id = hook;
+  program_by_id(program)->change_hooks({h}, {});
 }
 
 nb::dict event_dict(HookEvent& e) {
@@ -151,9 +210,10 @@ void bind_hooks(nb::module_& m) {
   m.attr("HOOK_CHECK") = kHookCheck;
   m.def("set_hook", &set_hook, "program"_a, "instruction"_a, "kind"_a, "hook"_a, "every"_a = 1, "limit"_a = 1 << 20,
         "Sets a hook, in force from the program's next launch and then on every n-th. limit: bytes of a capture, bits of a check (neither bit: both).");
-  m.def(
-      "clear_hook", [](int64_t program, int instruction, int kind, int64_t hook) { program_by_id(program)->clear_hook(instruction, kind, hook); }, "program"_a,
-      "instruction"_a, "kind"_a, "hook"_a, "Removes a hook; one that is not set is no error.");
+  m.def("clear_hook", &clear_hook, "program"_a, "instruction"_a, "kind"_a, "hook"_a, "Removes a hook; one that is not set is no error.");
+  m.def("change_hooks", &change_hooks, "clear"_a, "set"_a,
+        "Takes out hooks, (program, instruction, kind, hook), and sets others, (program, instruction, kind, hook, every, limit, joint), of each program "
+        "at a stroke; programs that are forgotten are passed over. joint: every counts the calls in which any hook of this id is met.");
   m.def(
       "clear_hooks",
       [] {

@@ -1,6 +1,8 @@
 // Hooks on instructions of programs, and the queue their results wait in.
 #pragma once
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,13 +10,26 @@
 
 namespace dvm {
 
+// The calls whose launches are taken, for a hook on several values that belong together, perhaps of several programs: each n-th of those
+// calls in which it is met.
+class Joint {
+ public:
+  bool due(int64_t step, int64_t every) {
+    if (step_.exchange(step, std::memory_order_relaxed) != step) calls_.fetch_add(1, std::memory_order_relaxed);
+    return calls_.load(std::memory_order_relaxed) % every == 0;
+  }
+
+ private:
+  std::atomic<int64_t> step_{-1}, calls_{-1};
+};
 struct Hook {
   int instruction = 0, kind = 0;
   int64_t id = 0;                // the caller's
   int64_t every = 1, limit = 0;  // limit: bytes for a capture, bits for a check
   int64_t first = 0;             // launches of the program before the hook was set
+  std::shared_ptr<Joint> joint;    // null: its own launches count
   // `launch` counts the program's launches from 0.
-  bool due(int64_t launch) const { return launch >= first && (launch - first) % every == 0; }
+  bool due(int64_t launch, int64_t step) const { return launch >= first && (joint ? joint->due(step, every) : (launch - first) % every == 0); }
 };
 
 struct HookEvent {

@@ -65,7 +65,7 @@ void Launch::plan_hooks() {
   }
   if (program->hooked())
     for (const Hook& h : program->hooks())
-      if (h.due(index) && h.instruction < count_ && (stop_ || !(h.kind & (kHookStop | kHookCheck)))) hooks_.push_back(h);
+      if (h.due(index, step) && h.instruction < count_ && (stop_ || !(h.kind & (kHookStop | kHookCheck)))) hooks_.push_back(h);
   if (hooks_.empty() && !check_mask_ && !measuring_) return;
 
   bool checking = check_mask_ != 0 || measuring_;

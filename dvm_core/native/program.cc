@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "memory.h"
@@ -353,20 +354,24 @@ std::vector<Hook> Program::hooks() {
   return hooks_;
 }
 
-void Program::set_hook(const Hook& hook) {
-  std::lock_guard lock(mutex_);
-  const auto same = [&](const Hook& h) { return h.instruction == hook.instruction && h.kind == hook.kind && h.id == hook.id; };
-  std::erase_if(hooks_, same);
-  const auto before = [](const Hook& a, const Hook& b) { return a.instruction < b.instruction; };
-  hooks_.insert(std::upper_bound(hooks_.begin(), hooks_.end(), hook, before), hook);
-  if (hook.kind != kHookStop) forget_measured();
-  hooked_.store(true, std::memory_order_release);
-}
+constexpr int64_t kMeasured = 64;  // segments for what is due together of the same hooked values: more are let go at the next change
 
-void Program::clear_hook(int instruction, int kind, int64_t hook) {
+void Program::change_hooks(const std::vector<Hook>& out, const std::vector<Hook>& in) {
+  const auto measured = [&] {
+    std::vector<std::pair<int, int>> sites;
+    for (const Hook& h : hooks_)
+      if (h.kind != kHookStop && (sites.empty() || sites.back() != std::pair{h.instruction, h.kind})) sites.emplace_back(h.instruction, h.kind);
+    return sites;
+  };
+  const auto key = [](const Hook& h) { return std::tuple{h.instruction, h.kind, h.id}; };
+  const auto before = [&](const Hook& a, const Hook& b) { return key(a) < key(b); };
   std::lock_guard lock(mutex_);
-  const auto n = std::erase_if(hooks_, [&](const Hook& h) { return h.instruction == instruction && h.kind == kind && h.id == hook; });
-  if (n && kind != kHookStop) forget_measured();
+  const auto sites = measured();
+  for (const auto* gone : {&out, &in})
+    for (const Hook& g : *gone)
+      if (const auto [first, last] = std::equal_range(hooks_.begin(), hooks_.end(), g, before); first != last) hooks_.erase(first, last);
+  for (const Hook& h : in) hooks_.insert(std::upper_bound(hooks_.begin(), hooks_.end(), h, before), h);
+  if (measured_ > kMeasured || measured() != sites) forget_measured();
   hooked_.store(!hooks_.empty(), std::memory_order_release);
 }
 

@@ -120,8 +120,8 @@ class Program {
 
   std::vector<Hook> hooks();
   bool hooked() const { return hooked_.load(std::memory_order_acquire); }
-  void set_hook(const Hook& hook);
-  void clear_hook(int instruction, int kind, int64_t id);
+  // Takes out and sets hooks at a stroke: each launch has all of them or none. Of those to take out instruction, kind and id count.
+  void change_hooks(const std::vector<Hook>& out, const std::vector<Hook>& in);
   void clear_hooks();
 
   // No longer among the programs: hooks are set on another one of the same key from now on.

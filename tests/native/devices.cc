@@ -48,7 +48,7 @@ bool call(float number, int64_t hook) {
       h.kind = kHookCapture;
       h.id = hook;
       h.limit = 1 << 20;
-      f.launch->program->set_hook(h);
+      f.launch->program->change_hooks({}, {h});
     }
     lock.lock();
     g.finish(f);

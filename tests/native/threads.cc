@@ -68,7 +68,7 @@ void look_around(Random& r) {
         h.every = 1 + r.below(2);
         h.limit = 1 << 20;
         h.first = p->launches.load();
-        p->set_hook(h);
+        p->change_hooks({}, {h});
       }
       break;
     case 7:
@@ -125,7 +125,7 @@ DVM_SCENARIO(stops) {
       h.instruction = instruction;
       h.kind = kHookStop;
       h.id = instruction;
-      captured->set_hook(h);
+      captured->change_hooks({}, {h});
     }
     std::mutex mutex;
     std::condition_variable changed;
@@ -185,7 +185,7 @@ DVM_SCENARIO(checks_and_snapshots) {
     h.instruction = round % program.count();
     h.kind = kHookCapture;
     h.limit = round % 3 ? 1 << 20 : 16;
-    captured->set_hook(h);
+    captured->change_hooks({}, {h});
     call(program, "checked", stop);
     if (round % 4 == 0) captured->clear_hooks();
   }

@@ -110,8 +110,8 @@ def test_no_file_is_read_on_the_thread_that_captures(adapter, model, monkeypatch
 
 def test_the_hooks_of_watches_that_are_taken_back_go_soon(adapter, model, monkeypatch):
     run(model)
-    cleared, clear = [], watches.clear_hook
-    monkeypatch.setattr(watches, "clear_hook", lambda *hook: (cleared.append(hook[3]), clear(*hook)))
+    cleared, change = [], _core.change_hooks
+    monkeypatch.setattr(_core, "change_hooks", lambda clear, set: (cleared.extend(hook[3] for hook in clear), change(clear, set)))
     made = [adapter.request("watch", expression="h", what="stats")["watchId"] for _ in range(5)]
     for number in made:
         adapter.request("unwatch", watchId=number)
@@ -239,8 +239,8 @@ def test_a_digest_has_the_same_number_in_its_step_whether_others_came_too_late_o
     made.add(watches.Watch(3, "w", _core.HOOK_CAPTURE, 1, program=-1, instruction=0, across=True))
 
     def taken(step, placeholder=""):
-        made.snapshot({"kind": "capture", "hook": 3, "program": 1, "instruction": 0, "step": step, "shape": (1,), "dtype": 0, "launch": 1,
-                       "time_ns": 0, "placeholder": placeholder, "data": b"1234"})
+        made.snapshots({"kind": "capture", "hook": 3, "program": 1, "instruction": 0, "step": step, "shape": (1,), "dtype": 0, "launch": 1,
+                        "time_ns": 0, "placeholder": placeholder, "data": b"1234"})
 
     for step, placeholder in ((4, ""), (5, ""), (5, "late"), (5, ""), (6, "")):
         taken(step, placeholder)

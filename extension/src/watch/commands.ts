@@ -38,7 +38,7 @@ export function registerWatchCommands(model: WatchModel, sessions: Sessions, vie
     command('dvm.watch.add', async () => {
       const expression = await vscode.window.showInputBox({
         title: l10n.t('Watch a tensor'),
-        prompt: l10n.t('A variable, grad(name) for its gradient, or an expression of one, such as abs(h).max()'),
+        prompt: l10n.t('A variable, grad(name) for its gradient, or an expression of some, such as abs(h - t).max()'),
         placeHolder: 'h',
         value: editorExpression() ?? '',
         validateInput: (text) => (text.trim() ? undefined : l10n.t('Type the name of a tensor.')),
