@@ -5,6 +5,7 @@ from a thread of the debugger's, or at the end of a script that `dvm run` runs; 
 """
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import time
@@ -22,7 +23,9 @@ from .symbols import symbols_of
 
 _MOST_VALUES = 20_000  # of a source file
 _MOST_PROGRAMS = 100  # that a look goes through, the newest: a session must not be held at its end
-_SPARE = 20  # times the last look took, before the next
+_SPARE = 20  # times the last look took, before the next; where nothing but times is new, twice as many after each, up to
+_MOST_SPARE = 640
+_PAUSE = 2.0  # seconds between two looks, at least
 _LIBRARIES = tuple(_library_prefixes())
 
 Value = dict[str, Any]
@@ -39,7 +42,10 @@ class Recorder:
         self._stopped = False
         self._seen: dict[int, int] = {}  # program -> launches when it was looked at
         self._values: dict[str, dict[Key, Value]] = {}
-        self._next = 0.0
+        self._next = self._times_due = 0.0
+        self._spare = _SPARE
+        self._extents: dict[int, Any] = {}  # program -> what its inputs' extents were then
+        self._watched = False  # statistics have come in since
         self._stats: dict[tuple[int, int], Mapping[str, Any]] = {}
         self._failed = False
         self._changed: set[str] = set()
@@ -53,27 +59,37 @@ class Recorder:
     def statistics(self, program: int, instruction: int, stats: Mapping[str, Any], step: int) -> None:
         """The statistics of a watch that have just come in."""
         self._stats[program, instruction] = {**stats, "step": step}
+        self._watched = True
 
     def look(self, *, at_once: bool = False) -> None:
         """Gathers and saves if there is something new and the last time was long enough ago."""
         begun = time.monotonic()
         if self._stopped or (begun < self._next and not at_once):
             return
-        changed = [p for p in _core.programs() if p.launches and self._seen.get(p.id) != p.launches]
-        for program in changed[-_MOST_PROGRAMS:]:
+        changed = [p for p in _core.programs() if p.launches and self._seen.get(p.id) != p.launches][-_MOST_PROGRAMS:]
+        extents = {program.id: program.extents_seen() for program in changed}
+        news = self._watched or any(self._extents.get(number) != now for number, now in extents.items())
+        if not (news or at_once or begun >= self._times_due):
+            self._next = begun + _PAUSE
+            return
+        self._extents.update(extents)
+        self._watched = False
+        line_of = functools.cache(self._line_of)
+        for program in changed:
             self._seen[program.id] = program.launches
-            self._gather(program)
+            self._gather(program, extents[program.id], line_of)
         for path in sorted(self._changed):
-            self._save(path)
+            self._save(path, line_of)
         self._changed.clear()
         took = time.monotonic() - begun
-        self._next = begun + max(2.0, _SPARE * took)
+        self._spare = _SPARE if news else min(2 * self._spare, _MOST_SPARE)
+        self._next, self._times_due = begun + max(_PAUSE, _SPARE * took), begun + max(_PAUSE, self._spare * took)
 
-    def _gather(self, program: Any) -> None:
+    def _gather(self, program: Any, extents: Any, line_of: Callable[[str, int], str]) -> None:
         instructions, areas = program.instructions, {area.index: area for area in program.areas}
         code = Code.of(program)
         count = len(code.inputs)
-        symbols = {dim: symbol for symbol in symbols_of(code, program.extents_seen()) for dim in symbol.dims}
+        symbols = {dim: symbol for symbol in symbols_of(code, extents) for dim in symbol.dims}
         named = {**names.names_for_program(program), **{i.index: i.value_name for i in instructions if i.value_name}}
         places = [_core.place_info(i.place) if i.place else ("", 0, 0, 0, 0, "", False) for i in instructions]
         lines = {index: sorted({places[i][1] for i in area.instructions if places[i][1]}) for index, area in areas.items()}
@@ -97,7 +113,7 @@ class Recorder:
                 "gradient": item.opcode not in CONSTANT, "stats": self._stats.get((program.id, item.index)),
             }
             known = self._values.setdefault(path, {})
-            text = value["text"] = self._line_of(path, line).rstrip()
+            text = value["text"] = line_of(path, line).rstrip()
             before = known.pop((*key, occurrence), None)  # the newest comes last
             if before is not None and before["text"] == text:
                 _widen(value, before)
@@ -105,16 +121,16 @@ class Recorder:
                 known[(*key, occurrence)] = value
             self._changed.add(path)
 
-    def _save(self, path: str) -> None:
+    def _save(self, path: str, line_of: Callable[[str, int], str]) -> None:
         if not os.path.isfile(path):  # a notebook's cell, code from a text
             return
         # A line that was edited since is another line: what was gathered of it is of no use.
         gathered = list(self._values.get(path, {}).values())  # the training thread goes on gathering
-        values = [value for value in gathered if value["text"] == self._line_of(path, value["line"]).rstrip()]
+        values = [value for value in gathered if value["text"] == line_of(path, value["line"]).rstrip()]
         told = [{name: notice[name] for name in ("text", "line", "category")}
                 for notice in notices.past() if notice["path"] == path and notice["line"]]
         wanted = {value["line"] for value in values} | {notice["line"] for notice in told}
-        texts = {str(line): self._line_of(path, line).rstrip() for line in sorted(wanted)}
+        texts = {str(line): line_of(path, line).rstrip() for line in sorted(wanted)}
         values = [{name: part for name, part in value.items() if name != "text"} for value in values]
         try:
             lastrun.save(path, {"texts": texts, "values": values, "functions": _functions(values), "notices": told})

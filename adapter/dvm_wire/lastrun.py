@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .frames import plain
+from .frames import dump
 
 VERSION = 1
 MOST_BYTES = 1 << 24  # of a file that is read or written
@@ -49,11 +49,12 @@ def file_of(path: str) -> Path:
 
 def save(path: str, told: dict[str, Any]) -> None:
     """Writes what a run told of `path`, whole or not at all. Raises OSError; what would be too large is not kept."""
-    data = json.dumps(plain({"version": VERSION, "path": os.path.realpath(path), **told})).encode()
+    data = dump({"version": VERSION, "path": os.path.realpath(path), **told})
     if len(data) > MOST_BYTES:
         return
     target = file_of(path)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    first = not target.exists()
     partial = target.with_suffix(f".{os.getpid()}.part")
     try:
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
@@ -61,7 +62,8 @@ def save(path: str, told: dict[str, Any]) -> None:
         os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
-    _forget_oldest(target.parent)
+    if first:
+        _forget_oldest(target.parent)
 
 
 def _forget_oldest(where: Path) -> None:

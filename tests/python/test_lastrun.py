@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import linecache
+import types
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,33 @@ def test_functions_of_another_form_are_left_out(tmp_path: Path, field: str, valu
     kept.save("x.py", {"texts": {}, "values": [], "functions": [good, {**good, field: value}], "notices": []})
     told = kept.load("x.py")
     assert told is not None and told["functions"] == [good]
+
+
+def test_times_alone_are_saved_ever_more_rarely_and_a_new_shape_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, saved = [0.0], []
+    monkeypatch.setattr("dvm_core.lastrun.time", types.SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def save(path: str, told: dict[str, Any]) -> None:
+        if path == str(tmp_path / "c.py"):
+            saved.append(clock[0])
+            clock[0] += 0.1  # it takes as long
+
+    monkeypatch.setattr("dvm_core.lastrun.lastrun.save", save)
+    f, recorder = function(tmp_path / "c.py", SOURCE), Recorder()
+
+    def pass_by(seconds: int, rows: int) -> None:
+        for _ in range(seconds):
+            clock[0] += 1
+            run(f, rows)
+            recorder.look()
+
+    pass_by(300, 2)
+    assert len(saved) == 9 and saved[1] - saved[0] < 4 and saved[-1] - saved[-2] > 60
+    pass_by(2, 7)
+    assert len(saved) == 10
+    for _ in range(2):
+        recorder.look(at_once=True)
+    assert len(saved) == 11  # nothing has run between the two
+    run(f, 7)
+    recorder.stop()
+    assert len(saved) == 12
