@@ -1,5 +1,5 @@
-"""Models of examples/models train captured: MindSpore's losses (as many as are stored), no program after the kinds of shapes were seen,
-flat memory."""
+"""Models of examples/models train captured: MindSpore's losses over 200 steps, which are stored; no program after the kinds of shapes were
+seen, flat memory."""
 from __future__ import annotations
 
 import numpy as np
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(1200)
 SEEN = 60  # steps after which every kind of shapes has come
 
 
-@pytest.mark.parametrize("model", models.stored())
+@pytest.mark.parametrize("model", models.MODELS)
 def test_200_steps_are_mindspores_with_the_programs_of_the_first(model: str) -> None:
     told: list[dict] = []
     notices.add_sink(told.append)
@@ -31,7 +31,7 @@ def test_200_steps_are_mindspores_with_the_programs_of_the_first(model: str) -> 
         notices.remove_sink(told.append)
     assert not [note["text"] for note in told if note.get("category") == "fallback"]
     theirs = models.stored()[model]
-    assert len(theirs) >= 40 and np.abs(np.array(losses[:len(theirs)]) - theirs).max() < 1e-3
+    assert np.abs(np.array(losses) - theirs).max() < 1e-3
     assert model == "reinforce" or np.mean(losses[-20:]) < np.mean(losses[:20])  # its loss is no measure: it changes with the policy
     assert programs[SEEN] == programs[-1]
     assert max(live[-SEEN:]) <= 1.5 * max(live[:SEEN])
