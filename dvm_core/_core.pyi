@@ -165,9 +165,10 @@ class TensorReplay:
     def slots(self) -> list[int]:
         """Slots that it reads."""
 def tensor_replay(graph: Graph, inputs: Sequence[tuple[int, int, int, tuple[tuple[int, ...], tuple[int, ...]] | None]],
-                  outputs: Sequence[tuple[int, int, tuple[int, ...], Any]], empty: Callable[..., Any]) -> TensorReplay | None:
+                  outputs: Sequence[tuple[int, int, tuple[int, ...], Any]], empty: Callable[..., Any], device: Any) -> TensorReplay | None:
     """What is recorded now, to be run again: inputs (value, slot, offset in bytes, None or the shape and strides to compare), outputs
-    (value, slot, shape, dtype) made by empty(shape, dtype=dtype). None: an input is not among them, or an output is not pending."""
+    (value, slot, shape, dtype) made by empty(shape, dtype=dtype, device=device). None: an input is not among them, or an output
+    is not pending."""
 class TensorPlans:
     """What to do for arguments of a kind: dtypes, shapes and strides of tensors, and plain values. The `most` used last are kept."""
     def __init__(self, most: int) -> None: ...

@@ -30,13 +30,12 @@ _WHOLE = ("flash_attention_for_cpu", "silu", "gelu", "softmax_backward", "layer_
           "slice_backward", "batch_norm_backward")
 _TABLES = (torch_attention, torch_index, torch_math, torch_nn, torch_windows)  # which fill TABLE
 _PLANS = 128  # of one graph, the least recently used goes first
+_fake, _FAKE = (compat.faking.mode, compat.faking.Key.FAKE) if compat.faking else (None, None)
 _TOKEN = re.compile(r'File "<dvm>", line (\d+)')
 
 
 def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
     """The backend. Graphs keep every op that torch runs with its own random numbers, so that a seed gives what it gives without us."""
-    if any(isinstance(value, (list, tuple, dict)) for value in inputs):
-        return compat.flatten_graph_inputs(module, inputs, dvm)
     places = []
     torch_reload.compiled()
     for number, node in enumerate(module.graph.nodes):  # a token instead of the stack: AOTAutograd copies it to all that comes of the node
@@ -44,7 +43,8 @@ def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
         node.meta["stack_trace"] = f'  File "<dvm>", line {number}, in node\n'
     table = {op: rule for op, rule in compat.core_aten_decompositions().items() if not any(name in str(op) for name in _WHOLE)}
 
-    names = Names(module.graph.nodes, places)
+    listed = any(isinstance(value, (list, tuple, dict)) for value in inputs)  # of a graph that compiled autograd made
+    names = Names(module.graph.nodes, places, arguments=not listed)
 
     def compiler(backward: bool = False, inference: bool = False) -> Any:
         return lambda graph, _: Executable(graph, places, backward, inference, names)
@@ -52,12 +52,18 @@ def dvm(module: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
     if compat.counts:
         compat.counts.counters["aot_autograd"]["total"] += 1  # tells DistributedDataParallel that a part went through AOTAutograd
     partition = {"partition_fn": torch_autograd.partition} if compat.partitioning else {}
-    return compat.aot_module_simplified(module, inputs, fw_compiler=compiler(), bw_compiler=compiler(backward=True),
-                                        inference_compiler=compiler(inference=True), decompositions=table,
-                                        keep_inference_input_mutations=True, **partition)
+
+    def compiled(module: Any, inputs: list[Any]) -> Any:
+        return compat.aot_module_simplified(module, inputs, fw_compiler=compiler(), bw_compiler=compiler(backward=True),
+                                            inference_compiler=compiler(inference=True), decompositions=table,
+                                            keep_inference_input_mutations=True, **partition)
+
+    return compat.flatten_graph_inputs(module, inputs, compiled) if listed else compiled(module, inputs)
 
 
 torch_reload.tried(dvm)
+if compat.skipping:
+    compat.skipping.add(__name__.partition(".")[0])
 
 
 def _shared_views(module: torch.fx.GraphModule) -> frozenset[torch.fx.Node]:
@@ -130,7 +136,9 @@ class Executable:
         return results
 
     def call(self, arguments: list[Any]) -> list[Any]:
-        """Replays a call, or records it."""
+        """Replays a call, or records it; under FakeTensorMode there is nothing to compute."""
+        if _fake is not None and _fake(_FAKE) is not None:
+            return self.imagined(arguments)
         plan = self.plans.find(arguments)
         if plan is not None:
             return plan.run(arguments, self.go_on)
@@ -148,6 +156,17 @@ class Executable:
         if plan is not None:
             self.plans.add(key, plan)
         return results
+
+    def imagined(self, arguments: list[Any]) -> list[Any]:
+        """The results as PyTorch's ops give them."""
+        values = {**self.attributes, **dict(zip(self.inputs, arguments, strict=True))}
+        arguments.clear()
+        for node, _, gone in self.steps:
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+            values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+            for other in gone:
+                values.pop(other, None)
+        return [values[node] if isinstance(node, torch.fx.Node) else node for node in self.results]
 
     def go_on(self, snapshot: Snapshot, slots: list[Any]) -> list[Any]:
         """Records the rest of a call."""

@@ -108,6 +108,13 @@ class _Once(Function):
                            "call the part that is differentiated twice without torch.compile")
 
 
+class _Boxed(type(Function)):  # type: ignore[misc]
+    @property
+    def boxed_grads_call(cls) -> bool:
+        """Whether gradients come as a list, to be let go of early: compiled autograd has them as they are."""
+        return not _inner.compiled.compiled_autograd_enabled
+
+
 def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]:
     """The graph as a function of a list of arguments. general: AOTAutograd's own, made when it is needed."""
     data, executable = spec.fw_metadata, spec.compiled_fw_func
@@ -150,8 +157,7 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
             return grad
         return general_tangent(grad, meta, number, data.traced_tangents_descs[number])[0]
 
-    class Compiled(Function):
-        boxed_grads_call = True
+    class Compiled(Function, metaclass=_Boxed):
 
         @staticmethod
         def forward(ctx: Any, arguments: list[Any], *_: Any) -> tuple[Any, ...]:
@@ -167,7 +173,8 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
             return tuple(outputs)
 
         @staticmethod
-        def backward(ctx: Any, grads: list[Any]) -> Any:
+        def backward(ctx: Any, *given: Any) -> Any:
+            grads = given[0] if given and type(given[0]) is list else list(given)
             arguments, held = ctx.own, ctx.saved_tensors  # which raises if they are gone
             if interpreter() is not None:
                 raise RuntimeError("the backward of a compiled graph is called within a transform (vmap, grad, vjp): compile the transform "
@@ -190,7 +197,8 @@ def _direct(spec: Any, general: Callable[[], Any]) -> Callable[[list[Any]], Any]
                 return (None, *[made[n] for n in wanted])
 
             if torch.is_grad_enabled():
-                return _Once.apply(run, torch.empty(0, requires_grad=True), *[a for a in arguments if isinstance(a, torch.Tensor)])
+                wanting = torch.empty(0, requires_grad=True, device="cpu")
+                return _Once.apply(run, wanting, *[a for a in arguments if isinstance(a, torch.Tensor)])
             context = _inner.tls(key) if _inner.in_tls(key) else None
             return run() if context is None else context.run(run)
 

@@ -42,6 +42,11 @@ tracing = _optional("InstructionTranslator and TracingContext (which functions a
 # Without: an edit of code inside a compiled model is in force for good, also if its first call fails.
 wrapping = _optional("OptimizeContext (the first call with new code as a trial)",
                      Context="torch._dynamo.eval_frame.OptimizeContext", innermost="torch._dynamo.eval_frame.innermost_backend")
+# Without: a call under FakeTensorMode ends in an error.
+faking = _optional("_get_dispatch_mode (calls under FakeTensorMode)", mode="torch._C._get_dispatch_mode",
+                   Key="torch._C._TorchDispatchModeKey")
+# Without: Dynamo would compile our own functions where a program's backward is compiled while it runs.
+skipping = _optional("trace_rules.add (our own code is not the model's)", add="torch._dynamo.trace_rules.add")
 # Without: AOTAutograd's own partition, which keeps more for the backward.
 partitioning = _optional("default_partition (less to keep for the backward)", default="torch._functorch.partitioners.default_partition")
 

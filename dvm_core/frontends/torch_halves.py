@@ -33,7 +33,7 @@ def widened(e: Emitter, name: str, half: int, tree: Any) -> Any:
     if isinstance(tree, (list, tuple)):
         exact = len(tree) - 1 if name in _EXACT and isinstance(tree[-1], Value) and not e.shape(tree[-1]) else -1
         return [Value(e.cast(a, F32)) if at == exact else widened(e, name, half, a) for at, a in enumerate(tree)]
-    return torch.tensor(tree, dtype=_DTYPES[half]).item() if type(tree) in (int, float) and name in COMPARISONS else tree
+    return torch.tensor(tree, dtype=_DTYPES[half], device="cpu").item() if type(tree) in (int, float) and name in COMPARISONS else tree
 
 
 def narrowed(e: Emitter, result: Any, codes: Sequence[int]) -> Any:

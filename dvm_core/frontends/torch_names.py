@@ -16,12 +16,13 @@ _CHILD = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
 
 
 class Names:
-    """Of one of Dynamo's graphs: its nodes by number, `places` where they come from."""
+    """Of one of Dynamo's graphs: its nodes by number, `places` where they come from. arguments: whether AOTAutograd numbers its arguments
+    as Dynamo does."""
 
-    def __init__(self, nodes: Iterable[Node], places: list[int]) -> None:
+    def __init__(self, nodes: Iterable[Node], places: list[int], arguments: bool = True) -> None:
         nodes = list(nodes)
         self.variables = variables.names_for_places(places)
-        self.arguments = [_source(node) for node in nodes if node.op == "placeholder"]
+        self.arguments = [_source(node) for node in nodes if node.op == "placeholder"] if arguments else []
         self.last: dict[str, int] = {}  # by the name of a node of the forward graph, the number of the node whose result it is
 
     def forward(self, nodes: Iterable[Node], number: Callable[[Node], int]) -> dict[Node, str]:

@@ -42,7 +42,7 @@ with_ends()
 def place_of(node: Any) -> int:
     """The place of a node of Dynamo's graph, 0 if nothing is known. Its function is `forward (layers.0)` inside a module of a model;
     where all of the model is PyTorch's own modules there is no line, and the module alone is named."""
-    frames = [found for found in _FRAME.findall(node.meta.get("stack_trace") or "") if not found[0].startswith(_HOME)]
+    frames = [found for found in _FRAME.findall(node.meta.get("stack_trace") or "") if not found[0].startswith((_HOME, "<eval_with_key>"))]
     if not frames:
         module = module_of(node, stock=True)
         return _core.place("", 0, function=module) if module else 0

@@ -23,6 +23,7 @@ from .torch_ops import Parts, Value
 _METHODS = {getattr(getattr(torch.ops.aten, op), overload): getattr(torch.Tensor, op) for op, overload in (
     ("view", "default"), ("permute", "default"), ("t", "default"), ("transpose", "int"), ("unsqueeze", "default"), ("expand", "default"),
     ("squeeze", "dim"), ("squeeze", "dims"), ("squeeze", "default"), ("select", "int"))}
+CPU = torch.device("cpu")  # said wherever a tensor is made: the user's default may be another
 _UNSURE = frozenset((torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output))
 
 
@@ -219,6 +220,7 @@ class Builder:
             [(value, slot, offset, self.geometries.get(slot)) for value, (slot, offset) in self.bound.items()],
             [(value, slots[value], tuple(tensor.shape), tensor.dtype) for value, tensor in made.items()],
             torch.empty,
+            CPU,
         )
         if replay is None:
             self.whole = False

@@ -16,7 +16,7 @@ from .notices import notice
 from .torch_halves import half_of, narrowed, widened
 from .torch_layouts import Order, back
 from .torch_ops import NAMED, NOTHING, TABLE, VIEWS, Parts, Unlowerable, Value
-from .torch_replay import Builder
+from .torch_replay import CPU, Builder
 
 DTYPES = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.float64: F64, torch.bool: BOOL, torch.int8: I8,
           torch.uint8: U8, torch.int32: I32, torch.int64: I64}
@@ -209,7 +209,7 @@ class Run(Emitter):
         """Runs what is recorded and gives these values as tensors of their own memory, in the orders of those that are of nodes."""
         ways = {name: (value, self.orders.get(name, ())) for name, value in wanted.items()}
         lies = {way: Value(self.transpose(*way)) if way[1] else way[0] for way in ways.values()}  # the value that is written for it
-        made = {v: torch.empty(self.shape(v), dtype=TORCH[self.dtype(v)]) for v in lies.values()}
+        made = {v: torch.empty(self.shape(v), dtype=TORCH[self.dtype(v)], device=CPU) for v in lies.values()}
         if self.builder is not None:
             self.builder.launch(self.graph, made, {node: (lies[way], way[1]) for node, way in ways.items()}, values)
         with captures.replaying(_Shown(self)):

@@ -12,6 +12,7 @@ from . import windows
 from .axes import normalized
 from .emit import Emitter
 from .torch_ops import Parts, Value, floats, lowers, need
+from .torch_replay import CPU
 from .windows import Pair, Window
 
 
@@ -229,7 +230,7 @@ def batch_norm_eval(e: Emitter, a: Value, weight: Value | None, bias: Value | No
     need(rank >= 2)
     scale = e.rsqrt(e.add(variance, float(epsilon)))
     normal = e.mul(e.sub(a, _along(e, mean, rank)), _along(e, scale, rank))
-    return Parts((_scaled(e, normal, weight, bias), torch.empty(0), torch.empty(0)))
+    return Parts((_scaled(e, normal, weight, bias), torch.empty(0, device=CPU), torch.empty(0, device=CPU)))
 
 
 @lowers("native_batch_norm_backward.default")

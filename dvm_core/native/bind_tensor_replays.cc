@@ -113,8 +113,8 @@ class TensorReplay {
   };
 
   TensorReplay(const Graph& graph, const std::vector<std::pair<int64_t, int>>& given, std::vector<Input> inputs, const std::vector<int64_t>& results,
-               std::vector<Output> outputs, nb::object empty)
-      : replay_(graph, given, results), inputs_(std::move(inputs)), outputs_(std::move(outputs)), empty_(std::move(empty)) {}
+               std::vector<Output> outputs, nb::object empty, nb::object device)
+      : replay_(graph, given, results), inputs_(std::move(inputs)), outputs_(std::move(outputs)), empty_(std::move(empty)), device_(std::move(device)) {}
 
   bool all_given() const { return replay_.all_given(); }
   std::vector<int64_t> slots() const {
@@ -136,9 +136,9 @@ class TensorReplay {
       if (!replay_.small) held.push_back(nb::borrow(tensor));
     }
     std::vector<void*> into(outputs_.size());
-    static PyObject* const names = PyTuple_Pack(1, PyUnicode_InternFromString("dtype"));
+    static PyObject* const names = PyTuple_Pack(2, PyUnicode_InternFromString("dtype"), PyUnicode_InternFromString("device"));
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      PyObject* const call[] = {nullptr, outputs_[i].shape.ptr(), outputs_[i].dtype.ptr()};
+      PyObject* const call[] = {nullptr, outputs_[i].shape.ptr(), outputs_[i].dtype.ptr(), device_.ptr()};
       PyObject* const tensor = PyObject_Vectorcall(empty_.ptr(), call + 1, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
       Value v;
       if (!tensor) throw nb::python_error();
@@ -166,11 +166,11 @@ class TensorReplay {
   Replay replay_;
   const std::vector<Input> inputs_;
   const std::vector<Output> outputs_;
-  const nb::object empty_;  // makes a tensor
+  const nb::object empty_, device_;  // makes a tensor, where
 };
 
 // inputs: (value, slot, offset in bytes, None or (shape, strides) to compare), outputs: (value, slot, shape, the framework's dtype).
-nb::object tensor_replay(Graph& graph, nb::handle inputs, nb::handle outputs, nb::object empty) {
+nb::object tensor_replay(Graph& graph, nb::handle inputs, nb::handle outputs, nb::object empty, nb::object device) {
   std::vector<std::pair<int64_t, int>> given;
   std::vector<TensorReplay::Input> ins;
   const Items values(inputs, "inputs");
@@ -199,7 +199,7 @@ nb::object tensor_replay(Graph& graph, nb::handle inputs, nb::handle outputs, nb
     if (graph.node(results.back()).pending < 0) return nb::none();
     outs.push_back({static_cast<Py_ssize_t>(to_int(parts[1], "slot")), nb::borrow(parts[2]), nb::borrow(parts[3])});
   }
-  auto* replay = new TensorReplay(graph, given, std::move(ins), results, std::move(outs), std::move(empty));
+  auto* replay = new TensorReplay(graph, given, std::move(ins), results, std::move(outs), std::move(empty), std::move(device));
   nb::object owned = nb::cast(replay, nb::rv_policy::take_ownership);
   return replay->all_given() ? owned : nb::none();
 }
@@ -218,9 +218,9 @@ void bind_tensor_replays(nb::module_& m) {
       .def("run", &TensorReplay::run, "slots"_a,
            "Puts the results into their slots. False, nothing run: a tensor is another than it was, or hooks, checks or the memory log want a launch.")
       .def("slots", &TensorReplay::slots, "Slots that it reads.");
-  m.def("tensor_replay", &tensor_replay, "graph"_a, "inputs"_a, "outputs"_a, "empty"_a,
+  m.def("tensor_replay", &tensor_replay, "graph"_a, "inputs"_a, "outputs"_a, "empty"_a, "device"_a,
         "What is recorded now, to be run again: inputs (value, slot, offset in bytes, None or the shape and strides to compare), outputs (value, slot, shape, "
-        "dtype) made by empty(shape, dtype=dtype). None: an input is not among them, or an output is not pending.");
+        "dtype) made by empty(shape, dtype=dtype, device=device). None: an input is not among them, or an output is not pending.");
 }
 
 }  // namespace dvm

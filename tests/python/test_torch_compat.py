@@ -40,6 +40,7 @@ def anew():
     package = sys.modules["dvm_core.frontends"]
     for name in ours:
         del sys.modules[name]
+        delattr(package, name.rpartition(".")[2])
     for owner, name, value in patched:  # as PyTorch made it
         plain = value.__func__ if isinstance(value, staticmethod) else value
         while hasattr(plain, "__wrapped__"):
