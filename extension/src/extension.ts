@@ -64,7 +64,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     view,
     vscode.debug.registerDebugConfigurationProvider('dvm', configurations),
     vscode.debug.registerDebugConfigurationProvider('dvm', configurations, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
-    vscode.debug.registerDebugAdapterDescriptorFactory('dvm', new AdapterFactory(context.extensionPath)),
+    vscode.debug.registerDebugAdapterDescriptorFactory('dvm', new AdapterFactory(context.extensionPath, sessions)),
     vscode.languages.registerInlineValuesProvider(PYTHON, new InlineValues(sessions)),
     vscode.languages.registerEvaluatableExpressionProvider(PYTHON, new HoverExpressions()),
     language,

@@ -1,6 +1,7 @@
 // Which debug sessions are ours, when they are ready for requests, and what they report. Every other room asks here.
 import * as l10n from '@vscode/l10n';
 import * as vscode from 'vscode';
+import type { AdapterProcess, DapMessage } from './launch/adapter_process';
 import { log } from './log';
 
 export interface DvmEvent {
@@ -15,6 +16,8 @@ export class Sessions implements vscode.Disposable {
   private readonly stopped = new Set<string>();
   /** Those whose program has called a captured function. */
   private readonly stepping = new Set<string>();
+  /** Adapters that are asked without the way through the editor's window, by session. */
+  private readonly direct = new Map<string, AdapterProcess>();
   private readonly disposables: vscode.Disposable[] = [];
   private readonly ready = new vscode.EventEmitter<vscode.DebugSession>();
   private readonly ended = new vscode.EventEmitter<vscode.DebugSession>();
@@ -37,12 +40,6 @@ export class Sessions implements vscode.Disposable {
       this.runState,
       vscode.debug.onDidStartDebugSession((session) => this.add(session)),
       vscode.debug.onDidTerminateDebugSession((session) => this.drop(session)),
-      vscode.debug.onDidReceiveDebugSessionCustomEvent((e) => {
-        if (e.session.type !== 'dvm') return;
-        if (e.event === 'dvm/step') this.stepping.add(e.session.id);
-        if (e.event === 'dvm/restarted') this.stepping.delete(e.session.id);
-        this.events.fire({ session: e.session, name: e.event, body: e.body });
-      }),
       vscode.debug.registerDebugAdapterTrackerFactory('dvm', { createDebugAdapterTracker: (session) => this.track(session) }),
     );
   }
@@ -75,7 +72,28 @@ export class Sessions implements vscode.Disposable {
   async request<T>(command: string, args: object = {}, session = this.current()): Promise<T> {
     if (!session)
       throw new Error(l10n.t('no DVM debug session is running: start one with F5 and a launch configuration of type "dvm"'));
-    return (await session.customRequest(command, args)) as T;
+    const direct = this.direct.get(session.id);
+    return direct ? direct.request<T>(command, args) : ((await session.customRequest(command, args)) as T);
+  }
+
+  /** From now on the session's adapter is that process. */
+  reached(session: vscode.DebugSession, adapter: AdapterProcess): void {
+    this.direct.set(session.id, adapter);
+  }
+
+  /** An event of a session's adapter. */
+  receive(session: vscode.DebugSession, { event = '', body }: Pick<DapMessage, 'event' | 'body'>): void {
+    if (!event.startsWith('dvm/')) return this.standard(session, event);
+    if (event === 'dvm/step') this.stepping.add(session.id);
+    if (event === 'dvm/restarted') this.stepping.delete(session.id);
+    this.events.fire({ session, name: event, body });
+  }
+
+  private standard(session: vscode.DebugSession, event: string): void {
+    if (event === 'stopped') this.stopped.add(session.id);
+    else if (event === 'continued') this.stopped.delete(session.id);
+    else return;
+    this.runState.fire(session);
   }
 
   private add(session: vscode.DebugSession): void {
@@ -91,25 +109,20 @@ export class Sessions implements vscode.Disposable {
     this.configured.delete(session.id);
     this.stopped.delete(session.id);
     this.stepping.delete(session.id);
+    this.direct.delete(session.id);
     void vscode.commands.executeCommand('setContext', 'dvm.session', this.live.length > 0);
     this.ended.fire(session);
   }
 
   private track(session: vscode.DebugSession): vscode.DebugAdapterTracker {
-    const onEvent = (event: string): void => {
-      if (event === 'stopped') this.stopped.add(session.id);
-      else if (event === 'continued') this.stopped.delete(session.id);
-      else return;
-      this.runState.fire(session);
-    };
     return {
-      onDidSendMessage: (m: { type: string; event?: string; command?: string; success?: boolean }) => {
-        if (m.type === 'event' && m.event) onEvent(m.event);
+      onDidSendMessage: (m: DapMessage) => {
+        if (m.type === 'event') this.receive(session, m);
         if (m.type !== 'response' || !m.success) return;
         if (m.command === 'configurationDone') {
           this.configured.add(session.id);
           this.ready.fire(session);
-        } else if (m.command === 'continue') onEvent('continued');
+        } else if (m.command === 'continue') this.standard(session, 'continued');
       },
       onError: (error) => log.error(`${session.name}: ${error.message}`),
       onExit: (code) => {

@@ -24,8 +24,6 @@ window.addEventListener('message', ({ data }: MessageEvent<ToTensorPage>) => {
     case 'state':
       page.state = data.state;
       return showState();
-    case 'stale':
-      return page.snapshot === undefined ? ask() : undefined;
     case 'chosen':
       return addPartner(data.partner);
     case 'stats':
@@ -94,3 +92,4 @@ onTheme(themed);
 themed();
 if (remembered?.mode === 'table') setMode('table');
 api.postMessage({ type: 'ready' });
+ask();

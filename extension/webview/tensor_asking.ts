@@ -8,25 +8,39 @@ interface Stretch {
 }
 
 let newest = 0;
-/** Views that are asked for, oldest first: a few at once, for an answer has a long way and the program goes on meanwhile. */
-let views: number[] = [];
+/** The last question that was about another part or step than those before. */
+let chosen = 0;
+/** Views that are asked for; `newer`: once there is something newer. A few at once, for an answer has a long way. */
+let views: { tag: number; newer: boolean }[] = [];
 const MOST_AHEAD = 3;
 let comparing: number | undefined;
 let again = false;
 const tiles = new Map<number, Stretch>();
 
-/** What is newer by the time of the answers is asked for then. Where two are compared there is one question at a time. */
+/** Asks for what is looked at now: what waited for something newer is of no use any more. Where two are compared, one question at a time. */
 export function ask(): void {
-  if (comparing !== undefined || views.length >= (page.partner ? 1 : MOST_AHEAD)) return void (again = true);
-  again = false;
-  views.push(++newest);
-  api.postMessage({ type: 'view', tag: newest, window: page.window, ...lookedAt() });
+  views = views.filter(({ newer }) => !newer);
+  again = comparing !== undefined || views.length >= (page.partner ? 1 : MOST_AHEAD);
+  if (again) return;
+  askView(false);
+  chosen = newest;
 }
 
-/** Whether an answer is to a view that is still of use: one that the answer to a later one has overtaken is old. */
+/** Asks for what comes next, so that it is sent as soon as it is there. */
+function follow(): void {
+  if (page.snapshot !== undefined || comparing !== undefined) return;
+  while (views.length < (page.partner ? 1 : MOST_AHEAD)) askView(true);
+}
+
+function askView(newer: boolean): void {
+  views.push({ tag: ++newest, newer });
+  api.postMessage({ type: 'view', tag: newest, window: page.window, newer, ...lookedAt() });
+}
+
+/** Whether an answer is to a view that is still of use. */
 export function viewCame(tag: number): boolean {
-  const known = views.includes(tag);
-  if (known) views = views.filter((other) => other > tag);
+  const known = views.some((view) => view.tag === tag);
+  views = views.filter((view) => view.tag !== tag);
   return known;
 }
 
@@ -41,10 +55,10 @@ export function askDifference(partner: string, tolerance: number, relative: numb
 
 export const isComparing = (tag: number): boolean => tag === comparing;
 
-export const askStats = (): void => api.postMessage({ type: 'stats', tag: newest, ...lookedAt() });
+export const askStats = (): void => api.postMessage({ type: 'stats', tag: chosen, ...lookedAt() });
 
 /** Whether statistics that come are of what is shown. */
-export const statsFit = (tag: number): boolean => tag === newest || (!views.length && comparing === undefined);
+export const statsFit = (tag: number): boolean => tag === chosen;
 
 /** The values of a stretch of the table, as text. */
 export function askTile({ rows, columns }: Stretch): void {
@@ -54,6 +68,7 @@ export function askTile({ rows, columns }: Stretch): void {
     tag: newest,
     window: { ...page.window, rows, columns, most: MOST },
     texts: true,
+    newer: false,
     ...shownSnapshot(),
   });
 }
@@ -69,9 +84,7 @@ export function tileCame(tag: number): Stretch | undefined {
 export function failed(tag: number): 'tile' | 'view' | 'difference' | undefined {
   if (tiles.delete(tag)) return 'tile';
   if (tag === comparing) return 'difference';
-  if (!views.includes(tag)) return undefined;
-  views = views.filter((other) => other !== tag);
-  return 'view';
+  return viewCame(tag) ? 'view' : undefined;
 }
 
 /** To be asked once what is on its way has come. */
@@ -81,4 +94,5 @@ export const askAfterwards = (): void => void (again = true);
 export function settled(): void {
   comparing = undefined;
   if (again) ask();
+  else follow();
 }

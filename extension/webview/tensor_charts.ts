@@ -46,6 +46,8 @@ function chartIn(box: HTMLElement): echarts.ECharts {
   const known = charts.get(box);
   if (known) return known;
   const chart = echarts.init(box);
+  // A change is drawn at once; the ten frames that ECharts looks for more of it each have the window laid out and painted.
+  chart.getZr().setSleepAfterStill(1);
   charts.set(box, chart);
   new ResizeObserver(() => chart.resize()).observe(box);
   return chart;

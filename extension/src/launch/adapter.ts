@@ -1,16 +1,38 @@
-// Starts the debug adapter: `python -m dvm_adapter`, taken from the copy that comes with the extension.
+// Starts the debug adapter: `python -m dvm_adapter`, taken from the copy that comes with the extension. It is a process of the extension's, so
+// that views ask it directly.
 import path from 'node:path';
 import * as vscode from 'vscode';
 import { log } from '../log';
+import type { Sessions } from '../sessions';
+import type { DapMessage } from './adapter_process';
 import { findInterpreter } from './interpreter';
 
 export class AdapterFactory implements vscode.DebugAdapterDescriptorFactory {
-  constructor(private readonly extensionPath: string) {}
+  constructor(
+    private readonly extensionPath: string,
+    private readonly sessions: Sessions,
+  ) {}
 
   async createDebugAdapterDescriptor(session: vscode.DebugSession): Promise<vscode.DebugAdapterDescriptor> {
     const python = adapterPython(session.configuration) ?? (await findInterpreter(session.workspaceFolder)).path;
     log.info(`${session.name}: ${python} -m dvm_adapter`);
-    return new vscode.DebugAdapterExecutable(python, ['-m', 'dvm_adapter'], { env: adapterEnvironment(this.extensionPath) });
+    const { AdapterProcess } = await import('./adapter_process');
+    const messages = new vscode.EventEmitter<vscode.DebugProtocolMessage>();
+    const process = new AdapterProcess(python, ['-m', 'dvm_adapter'], adapterEnvironment(this.extensionPath), {
+      message: (message) => messages.fire(message),
+      aside: (event) => this.sessions.receive(session, event),
+      text: (text) => log.warn(`${session.name}: ${text.trimEnd()}`),
+      ended(text, seen) {
+        log.error(`${session.name}: ${text}`);
+        if (!seen) void vscode.window.showErrorMessage(`${session.name}: ${text}`);
+      },
+    });
+    this.sessions.reached(session, process);
+    return new vscode.DebugAdapterInlineImplementation({
+      onDidSendMessage: messages.event,
+      handleMessage: (message) => process.send(message as DapMessage),
+      dispose: () => process.dispose(),
+    });
   }
 }
 

@@ -57,7 +57,10 @@ export function zoomed([first, last]: [number, number], extent: number, factor: 
 }
 
 /** Two of the newest step that both have kept; undefined where there is none. */
-export function newestCommon<T extends { step: number }>(own: readonly T[], other: readonly T[]): { own: T; other: T } | undefined {
+export function newestCommon<T extends { step: number }>(
+  own: readonly T[],
+  other: readonly T[],
+): { own: T; other: T } | undefined {
   const steps = new Map(other.map((k) => [k.step, k]));
   const found = own.filter((k) => steps.has(k.step)).at(-1);
   const twin = found && steps.get(found.step);

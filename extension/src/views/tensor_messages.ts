@@ -10,10 +10,11 @@ export interface Window {
   most: [number, number];
 }
 
-/** From the page. `tag`: of the request, given back with the answer; `snapshot`: one of an earlier step. */
+/** From the page. `tag`: of the request, given back with the answer; `snapshot`: one of an earlier step; `newer`: to be answered once there is
+    something newer than the answers so far; a request that is not has those that wait forgotten. */
 export type FromTensorPage =
   | { type: 'ready' }
-  | { type: 'view'; tag: number; window: Window; snapshot?: number; texts?: boolean }
+  | { type: 'view'; tag: number; window: Window; newer: boolean; snapshot?: number; texts?: boolean }
   | { type: 'stats'; tag: number; snapshot?: number }
   | {
       type: 'compare';
@@ -50,7 +51,6 @@ export interface Sides {
 /** To the page. */
 export type ToTensorPage =
   | { type: 'state'; state: PageState }
-  | { type: 'stale' }
   | { type: 'view'; tag: number; view: TensorView; stats?: Stats }
   | { type: 'stats'; tag: number; stats: Stats }
   | { type: 'compared'; tag: number; answer: Compared; sides: Sides }

@@ -24,6 +24,8 @@ export interface Target {
 /** How a request names a tensor. */
 export type Named = Record<string, string | number>;
 
+type Asked = FromTensorPage & { type: 'view' };
+
 const HISTORY_MS = 250;
 
 export class TensorPanel implements vscode.Disposable {
@@ -35,6 +37,9 @@ export class TensorPanel implements vscode.Disposable {
   target: Target;
   /** The agent's reference of an expression, for as long as the stop lasts. */
   private ref: number | undefined;
+  /** The page's questions for something newer, oldest first; whether there is something newer already. */
+  private waiting: Asked[] = [];
+  private fresh = false;
   private posted = 0;
   private timer: NodeJS.Timeout | undefined;
 
@@ -81,7 +86,10 @@ export class TensorPanel implements vscode.Disposable {
 
   /** There is something newer to show. */
   stale(): void {
-    if (this.visible) this.post({ type: 'stale' });
+    if (!this.visible) return;
+    const next = this.waiting.shift();
+    if (next) void this.show(next);
+    else this.fresh = true;
   }
 
   runStateChanged(): void {
@@ -93,17 +101,16 @@ export class TensorPanel implements vscode.Disposable {
   private async answer(message: FromTensorPage): Promise<void> {
     switch (message.type) {
       case 'ready':
-        this.postState();
-        return this.stale();
+        return this.postState();
       case 'view':
+        if (message.texts) return this.show(message);
+        if (!message.newer) this.waiting = [];
+        else if (!this.fresh) return void this.waiting.push(message);
+        this.fresh = false;
+        return this.show(message);
       case 'stats':
       case 'compare':
-        try {
-          this.post(await this[message.type](message as never));
-        } catch (error) {
-          this.post({ type: 'error', tag: message.tag, text: messageOf(error) });
-        }
-        return;
+        return this.show(message);
       case 'copy':
         return void (await guarded('copy', () => this.copy(message)));
       case 'export':
@@ -116,6 +123,14 @@ export class TensorPanel implements vscode.Disposable {
         const partner = await this.partners.askExpression();
         if (partner) this.post({ type: 'chosen', partner });
       }
+    }
+  }
+
+  private async show(message: Asked | (FromTensorPage & { type: 'stats' | 'compare' })): Promise<void> {
+    try {
+      this.post(await this[message.type](message as never));
+    } catch (error) {
+      this.post({ type: 'error', tag: message.tag, text: messageOf(error) });
     }
   }
 
@@ -155,7 +170,7 @@ export class TensorPanel implements vscode.Disposable {
     );
   }
 
-  private async view({ tag, window, snapshot, texts }: FromTensorPage & { type: 'view' }): Promise<ToTensorPage> {
+  private async view({ tag, window, snapshot, texts }: Asked): Promise<ToTensorPage> {
     const more = { ...window, ...(texts ? { texts } : {}) };
     const view = await this.request<TensorView>('dvm/view', more, snapshot);
     if (view.kept === undefined && !texts) view.kept = await this.kept();

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as vscode from 'vscode';
-import { adapterEnvironment, AdapterFactory, adapterPython } from '../../../extension/src/launch/adapter';
+import { adapterEnvironment, adapterPython } from '../../../extension/src/launch/adapter';
 import { applyEnvFile, ConfigurationProvider, problemOf } from '../../../extension/src/launch/configuration';
 import { findInterpreter, localEnvironment, probe } from '../../../extension/src/launch/interpreter';
 import { parseProcesses } from '../../../extension/src/launch/process';
@@ -79,10 +79,6 @@ export const launch: Tests = {
     delete process.env['PYTHONPATH'];
     assert.equal(adapterEnvironment('/ext')['PYTHONPATH'], '/ext/adapter');
     assert.equal(adapterEnvironment('/ext')['DVM_BUNDLED'], '/ext/adapter');
-    const session = { name: 's', configuration: config({ python: '/p/python' }) } as unknown as vscode.DebugSession;
-    const descriptor = await new AdapterFactory('/ext').createDebugAdapterDescriptor(session);
-    assert.ok(descriptor instanceof vscode.DebugAdapterExecutable);
-    assert.deepEqual([descriptor.command, ...descriptor.args], ['/p/python', '-m', 'dvm_adapter']);
   },
 
   'the process list has Python programs, newest first, without our own adapters': async () => {
