@@ -311,8 +311,6 @@ class Stops:
             self._session.references.restore(held)  # it stands where it stood
             if self._session.member is not None:
                 self._session.member.stands(True)
-            if tile and stop.python:
-                raise RequestError(_NO_AREA) from None
             raise
         return True
 

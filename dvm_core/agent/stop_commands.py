@@ -37,8 +37,8 @@ def step(session: Session, arguments: Arguments, reply: Reply) -> None:
         raise CommandError(f"there is no step {kind!r}; there are {', '.join(TARGETS)}")
     if session.stops.require().launch is None:
         raise CommandError("Python stands on this line, not the tensor program: the step is Python's")
-    if kind == "tile" and not session.stops.can_enter():
-        raise CommandError("no fused area begins at this instruction: stepi leads to the first of one, dis shows them")
+    if kind == "tile":
+        session.stops.check_enterable()
     reply({})  # first: the event that follows belongs to what happens next
     try:
         session.stops.step(kind)

@@ -124,11 +124,13 @@ class Stops:
     @staticmethod
     def _enter_tiles(view: LaunchView, points: list[Point]) -> None:
         """To the first of the tile instructions, in the first tile of their area."""
-        area, line = min(point.tile for point in points if point.tile is not None)
-        view.show(tiles.enter(view, area))
-        if view.tiles is not None:
-            view.tiles.run_to(line)
-            view.show(view.tiles)
+        Stops._show_tiles(view, *min(point.tile for point in points if point.tile is not None))
+
+    @staticmethod
+    def _show_tiles(view: LaunchView, area: int, line: int) -> None:
+        if (entered := tiles.enter(view, area)) is not None:
+            entered.run_to(line)
+            view.show(entered)
 
     def _note(self, launch: Any, instruction: int, reason: str) -> None:
         """What a filter finds in the flush of a stop of Python's, which stands already: told with that stop."""
@@ -303,19 +305,24 @@ class Stops:
             self._passed = (stop.launch.number, reached)
             self._announce(stop, "data" if text else "breakpoint" if points else "step", points, text)
 
-    def can_enter(self) -> bool:
-        """Whether a fused area begins at the present instruction, or its tile code is being stepped through."""
+    def check_enterable(self) -> None:
+        """Raises CommandError, with the reason, where a step by tile instruction leads nowhere."""
         view = self.require().view
-        return view.tiles is not None or _area_at(view) is not None
+        if view.tiles is None:
+            tiles.line_at(view)
 
     def _step_in_tiles(self, stop: Stop, kind: str) -> bool:
         """A step that begins and ends between tile instructions. Else the view is at an instruction of the program again."""
         view = stop.view
         if view.tiles is None:
-            found = _area_at(view) if kind in ("into", "tile") else None
-            if found is None:
+            if kind not in ("into", "tile"):
                 return False
-            view.show(found)
+            try:
+                self._show_tiles(view, *tiles.line_at(view))
+            except CommandError:
+                return False
+            if view.tiles is None:
+                return False
         elif kind in ("instruction", "into", "tile") and view.tiles.step():
             view.show(view.tiles)
         else:
@@ -353,10 +360,3 @@ class Stops:
                     return index, [point.id for point in hit], ""
         launch.run_until(target)
         return target, [], ""
-
-
-def _area_at(view: LaunchView) -> tiles.Tiles | None:
-    """The tile code of the fused area whose first instruction the launch stands before."""
-    if view.launch.next != view.at or (found := tiles.enter(view)) is None or min(found.instructions) != view.at:
-        return None
-    return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .commands import Answer, Arguments, command, need
+from .commands import Answer, Arguments, CommandError, command, need
 from .places import place
 from .tensors import Tensor, listed
 
@@ -109,17 +109,32 @@ class Tiles:
         return found
 
 
-def enter(view: LaunchView, area: int | None = None) -> Tiles | None:
-    """The tile code of an area (default: of the instruction the stop is at), None if it has none."""
-    if area is None:
-        at = view.at
-        area = next((a.index for a in view.program.fused_areas() if at in a.instructions), None)
-    if area is None or not listing(view.program, area):
+def enter(view: LaunchView, area: int) -> Tiles | None:
+    """The tile code of an area, None if it has none."""
+    if not listing(view.program, area):
         return None
     try:
         return Tiles(view, area)
     except _core.Error:
         return None
+
+
+def line_at(view: LaunchView) -> tuple[int, int]:
+    """The area that the instruction is fused into before which the launch stands, and in it the line of the first tile instruction that is
+    still to run. Raises CommandError where there is none, with the reason."""
+    at, instruction = view.at, view.instructions[view.at]
+    if view.launch.next != at:
+        raise CommandError("the launch has ended: of its tile code nothing is still to run")
+    area = next((area for area in view.program.fused_areas() if at in area.instructions), None)
+    if area is None:
+        raise CommandError(f"{instruction.name} is in no fused area: it is a view, or is merged into another instruction; stepi leads on")
+    lines = listing(view.program, area.index)
+    if not lines:
+        raise CommandError(f"{instruction.name} moves data: its area has no tile code; stepi leads on")
+    line = next((line for own in (True, False) for line in lines if (line.instruction == at if own else line.instruction > at)), None)
+    if line is None:
+        raise CommandError(f"{instruction.name} has no tile instruction of its own, and none follows in its area; stepi leads on")
+    return area.index, line.line
 
 
 @command("tileValues")

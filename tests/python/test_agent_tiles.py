@@ -109,10 +109,62 @@ def test_a_line_step_leaves_the_tile_and_goes_on_from_the_area(adapter):
     adapter.request("step", kind="line")  # the launch stands on the line of h
     stop = adapter.event("vmstop")
     assert (stop["FRAME"]["line"], "tile" in stop["FRAME"]) == (LINE_S, False)
-    adapter.request("step", kind="into")  # in the middle of the area there is no tile code to go into
-    assert adapter.event("vmstop")["FRAME"].get("tile") is None
+    adapter.request("step", kind="into")  # in the middle of the area: to what is still to run of it
+    assert adapter.event("vmstop")["FRAME"]["tile"]["line"] == 1
     adapter.request("go")
     assert same(running.join(), plain)
+
+
+STREAM = """import dvm_core as dvm
+
+
+@dvm.jit
+def forward(x, w):
+    h = x * w
+    s = h.exp() + 1.5
+    y = s / (s.max() + 1)
+    z = y @ w.T
+    return z * 2.0
+"""
+AREAS = {0: (0, 1, 2, 3, 4, 5), 1: (7, 8)}  # instructions; 6 is the transposition, which a product reads as it lies
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu-sim:910b"])
+def test_from_a_breakpoint_on_any_instruction_of_an_area_a_tile_step_goes_into_it(adapter, tmp_path, device):
+    """The program was recorded in stream mode, and the breakpoint cuts its areas where it stands."""
+    path = tmp_path / "streamed.py"
+    path.write_text(STREAM)
+    names = {}
+    exec(compile(STREAM, str(path), "exec"), names)
+    dvm.set_device(device)
+    w = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
+
+    def forward():
+        return names["forward"](dvm.tensor(X), dvm.tensor(w)).numpy()
+
+    plain = forward()
+    program = _core.programs()[-1]
+    assert {area.index: tuple(area.instructions) for area in program.fused_areas()} == AREAS
+    for index in range(len(program.instructions)):
+        adapter.request("instructionBreakpoints", items=[{"id": 1, "program": program.id, "instruction": index}])
+        running = Running(forward)
+        assert adapter.event("vmstop")["FRAME"]["instruction"] == index
+        area = next((number for number, instructions in AREAS.items() if index in instructions), None)
+        if area is None:
+            with pytest.raises(Refused, match="TRANSPOSE is in no fused area: it is a view, or is merged into another instruction"):
+                adapter.request("step", kind="tile")
+            adapter.request("go")
+        else:
+            adapter.request("step", kind="tile")
+            stop = adapter.event("vmstop")
+            assert (stop["FRAME"]["tile"]["area"], stop["FRAME"]["instruction"]) == (area, index)
+            while stop["ev"] == "vmstop" and "tile" in stop["FRAME"]:
+                adapter.request("step", kind="instruction")
+                stop = next_stop(adapter)
+            assert (stop["ev"], stop.get("FRAME", {}).get("instruction")) == (("vmstop", 6) if area == 0 else ("vmdone", None))
+            if area == 0:
+                adapter.request("go")
+        assert running.join().tobytes() == plain.tobytes()
 
 
 def test_into_at_the_begin_of_an_area_is_its_first_tile_instruction(adapter):
