@@ -8,6 +8,7 @@ thread with the user's frame. Stepping, evaluating and continuing work from ther
 from __future__ import annotations
 
 import collections
+import importlib
 import os
 import socket
 import sys
@@ -32,18 +33,21 @@ def _need(thing: Any, *names: str) -> Any:
         try:
             thing = getattr(thing, name)
         except AttributeError:
-            version = getattr(sys.modules.get("debugpy"), "__version__", "?")
-            raise Incompatible(f"debugpy {version} has no {getattr(thing, '__name__', type(thing).__name__)}.{name}: "
-                               "stops in the tensor engine need debugpy 1.8.22") from None
+            raise _incompatible(f"{getattr(thing, '__name__', type(thing).__name__)}.{name}") from None
     return thing
 
 
 def _module(name: str) -> Any:
-    module = sys.modules.get(name)
-    if module is None:
-        __import__(name)
-        module = sys.modules[name]
-    return module
+    """Raises Incompatible."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise _incompatible(f"module {name} ({error})") from None
+
+
+def _incompatible(lacks: str) -> Incompatible:
+    version = getattr(sys.modules.get("debugpy"), "__version__", "?")
+    return Incompatible(f"debugpy {version} has no {lacks}: stops in the tensor engine need debugpy 1.8.22")
 
 
 def debugger(attached: bool = True) -> Any:
@@ -166,7 +170,7 @@ def _pause_in_user_code(pydevd: Any) -> None:
     pause = _need(_module("_pydevd_bundle.pydevd_comm_constants"), "CMD_THREAD_SUSPEND")
 
     def wait_in_user_code(thread: threading.Thread, frame: FrameType, *more: Any, **named: Any) -> None:
-        paused = _need(thread, "stop_reason") == pause and isinstance(frame, FrameType)
+        paused = getattr(thread, "stop_reason", None) == pause and isinstance(frame, FrameType)
         wait(thread, top_user_frame(frame) or frame if paused else frame, *more, **named)
 
     wait_in_user_code.in_user_code = True  # type: ignore[attr-defined]
@@ -292,8 +296,8 @@ class _untraced:
         self._info.is_tracing += 1
 
     def __exit__(self, *error: Any) -> None:
+        self._info.is_tracing -= 1
         if self._monitoring is None and _need(self._info, "pydev_step_cmd") != -1:
             _need(self._pydevd, "enable_tracing")()
-        self._info.is_tracing -= 1
         if self._monitoring is not None and self._saved:
             _need(self._monitoring, "resume_current_thread_tracing")()

@@ -2,6 +2,7 @@
 
 When debugpy's version is raised, these tests say what has moved."""
 import os
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -221,6 +222,14 @@ def test_without_debugpy_nothing_is_attached_and_nothing_is_done():
     assert not python_stop.inside_debugger() and not python_stop.is_suspended(1) and not python_stop.join(sys._getframe())
     with pytest.raises(python_stop.Incompatible, match="no Python debugger is attached"):
         python_stop.suspend_here(sys._getframe())
+
+
+@before_312  # the parts of its tracing among them
+def test_each_part_of_pydevd_that_is_missing_is_told_of():
+    said = subprocess.run([sys.executable, str(TARGET.with_name("pydevd_missing.py"))], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": str(ROOT)})
+    first, *others = said.stdout.splitlines() or [said.stderr]
+    assert not others and first.startswith("parts ") and int(first.split()[1]) > 50, said
 
 
 def test_a_missing_internal_is_named():
