@@ -22,7 +22,22 @@ def _scores(e: Emitter, q: Value, k: Value, causal: bool, mask: Value | None, fa
 
 def _checked(e: Emitter, q: Value, k: Value, v: Value, dropout: float, mask: Value | None) -> None:
     floats(e, *(t for t in (q, k, v, mask) if t is not None))
-    need(dropout == 0 and all(len(e.shape(t)) == 4 for t in (q, k, v)) and e.shape(q)[:2] == e.shape(k)[:2] == e.shape(v)[:2])
+    need(dropout == 0 and all(len(e.shape(t)) == 4 for t in (q, k, v)) and e.shape(k)[:2] == e.shape(v)[:2])
+    need(e.shape(q)[0] == e.shape(k)[0] and e.shape(q)[1] % e.shape(k)[1] == 0)
+
+
+def _spread(e: Emitter, a: Value, heads: int) -> Value:
+    """Each head for as many heads of queries as share it."""
+    batch, own, *rest = e.shape(a)
+    if own == heads:
+        return a
+    return Value(e.reshape(e.broadcast(e.reshape(a, (batch, own, 1, *rest)), (batch, own, heads // own, *rest)), (batch, heads, *rest)))
+
+
+def _gathered(e: Emitter, g: int, own: int) -> int:
+    """The gradient of what was spread."""
+    batch, heads, *rest = e.shape(g)
+    return g if own == heads else e.sum(e.reshape(g, (batch, own, heads // own, *rest)), (2,))
 
 
 @lowers("_scaled_dot_product_flash_attention_for_cpu.default")
@@ -30,6 +45,7 @@ def attention(e: Emitter, q: Value, k: Value, v: Value, dropout: float = 0.0, ca
               scale: float | None = None) -> Parts:
     """softmax(q @ k^T * scale + mask) @ v of [batch, heads, rows, channels]; and of each row the log of the sum of e ** score."""
     _checked(e, q, k, v, dropout, attn_mask)
+    k, v = (_spread(e, t, e.shape(q)[1]) for t in (k, v))
     scores = _scores(e, q, k, causal, attn_mask, 1 / math.sqrt(e.shape(q)[-1]) if scale is None else float(scale))
     top = e.max(scores, (3,), True)
     if attn_mask is not None:  # a row that sees nothing is zeros in PyTorch, and its second result, too
@@ -47,12 +63,15 @@ def attention_backward(e: Emitter, g: Value, q: Value, k: Value, v: Value, out: 
     """The gradients of q, k and v."""
     _checked(e, q, k, v, dropout, attn_mask)
     floats(e, g, q, out, sums)
+    own = e.shape(k)[1]
+    k, v = (_spread(e, t, e.shape(q)[1]) for t in (k, v))
     factor = 1 / math.sqrt(e.shape(q)[-1]) if scale is None else float(scale)
     scores = _scores(e, q, k, causal, attn_mask, factor)
     weights = e.exp(e.sub(scores, e.reshape(sums, (*e.shape(sums), 1))))
     level = e.sum(e.mul(g, out), (3,), True)
     of_scores = e.mul(e.mul(weights, e.sub(e.matmul(g, v, transpose_b=True), level)), factor)
-    return Parts((e.matmul(of_scores, k), e.matmul(of_scores, q, transpose_a=True), e.matmul(weights, g, transpose_a=True)))
+    of_k, of_v = e.matmul(of_scores, q, transpose_a=True), e.matmul(weights, g, transpose_a=True)
+    return Parts((e.matmul(of_scores, k), _gathered(e, of_k, own), _gathered(e, of_v, own)))
 
 
 for _name in ("", "_backward"):

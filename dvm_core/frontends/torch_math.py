@@ -2,7 +2,7 @@
 
 Operands of functions are float32 or float64 (halves come as float32, see torch_halves), of truths bool, int32 or int64 too, of bits whole
 numbers of any size; two operands have one dtype. Results have the operands' dtype, truths bool. `Unlowerable` is raised of other dtypes, of
-a division rounded down, of whole numbers from 2**31 on beside bits, of axes of values without axes, and of empty results.
+whole numbers divided by a tensor, of whole numbers from 2**31 on beside bits, of axes of values without axes, and of empty results.
 """
 from __future__ import annotations
 
@@ -43,10 +43,50 @@ TABLE.update({f"aten.{name}.default": _function(formula) for name, formula in _F
 
 @lowers("div.Tensor_mode")
 def div(e: Emitter, a: Value, b: Any, rounding_mode: str | None = None) -> int:
-    """a / b, also rounded towards zero ("trunc")."""
-    need(rounding_mode != "floor")  # the floor of a rounded quotient may be one too much
+    """a / b, also rounded towards zero ("trunc") or down ("floor"); of whole numbers by a number."""
+    if rounding_mode and isinstance(a, Value) and e.dtype(a) in (I32, I64):
+        need(type(b) is int and 0 < abs(b) < 2**31)  # of 0 torch raises an error
+        return e.div(a if rounding_mode == "floor" else e.sub(a, e.binary(CODE["FMOD"], a, float(b))), float(b))
+    if rounding_mode == "floor":
+        return _floor_quotient(e, *(Value(v) if isinstance(v, Value) else float(v) for v in (a, b)))
     result = TABLE["aten.div.Tensor"](e, a, b)
     return e.trunc(result) if rounding_mode == "trunc" else result
+
+
+def _floor_quotient(e: Emitter, a: Any, b: Any) -> int:
+    """The floor of a / b as PyTorch has it, by the exact remainder: the floor of the rounded quotient may be one too much."""
+    floats(e, *(v for v in (a, b) if isinstance(v, Value)))
+    quotient = e.div(a, b)
+    shape, dtype = e.shape(quotient), e.dtype(quotient)
+    rest = e.binary(CODE["FMOD"], a, b)
+    whole = e.div(e.sub(a, rest), b)
+    whole = e.select(_other_sign(e, rest, b), e.sub(whole, 1.0), whole)
+    down = e.floor(whole)
+    down = e.select(e.greater(e.sub(whole, down), 0.5), e.add(down, 1.0), down)
+    down = e.select(e.equal(whole, 0.0), e.mul(quotient, 0.0), down)  # a zero with the quotient's sign
+    zero = e.broadcast(e.equal(b, 0.0), shape) if isinstance(b, Value) else e.full(float(b == 0), shape, BOOL)
+    return e.select(zero, quotient, e.cast(down, dtype))
+
+
+def _other_sign(e: Emitter, rest: int, b: Any) -> int:
+    """Whether a remainder of a division rounded towards zero has not the sign of what was divided by."""
+    shape = e.shape(rest)
+    negative = e.broadcast(e.less(b, 0.0), shape) if isinstance(b, Value) else e.full(float(b < 0), shape, BOOL)
+    return e.logical_and(e.not_equal(rest, 0.0), e.not_equal(e.less(rest, 0.0), negative))
+
+
+_whole_remainder = TABLE["aten.remainder.Tensor"]
+
+
+@lowers("remainder.Tensor")
+@lowers("remainder.Scalar")
+def remainder(e: Emitter, a: Any, b: Any) -> int:
+    """What is left of a divided by b, rounded down; a zero has a's sign."""
+    if not any(isinstance(v, Value) and e.dtype(v) in (F32, F64) for v in (a, b)):
+        return _whole_remainder(e, a, b)
+    rest = TABLE["aten.fmod.Tensor"](e, a, b)
+    divisor = Value(e.cast(b, e.dtype(rest))) if isinstance(b, Value) else float(b)
+    return e.select(_other_sign(e, rest, divisor), e.add(rest, divisor), rest)
 
 
 NAMED["aten.div.Tensor_mode"], NAMED["aten.addcmul.default"] = frozenset({"rounding_mode"}), frozenset({"value"})
@@ -89,6 +129,9 @@ def clamped(e: Emitter, a: int, low: Any, high: Any) -> int:
 def clamp(e: Emitter, a: Value, low: Any = None, high: Any = None, **named: Any) -> int:
     """a between low and high, each a number or a tensor."""
     low, high = named.get("min", low), named.get("max", high)
+    if isinstance(a, Value) and e.dtype(a) in (I32, I64):
+        need(all(v is None or (type(v) is int and abs(v) < 2**31) for v in (low, high)))
+        return clamped(e, e.copy(a) if low is None is high else a, *(v if v is None else float(v) for v in (low, high)))
     floats(e, *(v for v in (a, low, high) if isinstance(v, Value)))
     return clamped(e, a, *(v if v is None or isinstance(v, Value) else float(v) for v in (low, high)))
 
@@ -100,6 +143,19 @@ def clamp_max(e: Emitter, a: Value, high: float) -> int:
 
 
 NAMED["aten.clamp.default"] = NAMED["aten.clamp.Tensor"] = frozenset({"min", "max"})
+
+
+def _unless_nan(code: str) -> Callable[..., int]:
+    def lower(e: Emitter, a: Value, b: Value) -> int:
+        floats(e, a, b)
+        best = e.binary(CODE[code], a, b)
+        shape = e.shape(best)
+        one, other = (v if e.shape(v) == shape else e.broadcast(v, shape) for v in (a, b))
+        return e.select(e.equal(one, one), e.select(e.equal(other, other), best, one), other)
+    return lower
+
+
+TABLE["aten.fmax.default"], TABLE["aten.fmin.default"] = _unless_nan("MAXIMUM"), _unless_nan("MINIMUM")
 
 
 @lowers("hardtanh_backward.default")
@@ -313,6 +369,23 @@ def full_like(e: Emitter, a: Value, value: float, dtype: int | None = None) -> i
     return _filled(e, e.shape(a), value, e.dtype(a) if dtype is None else dtype)
 
 
+@lowers("empty.memory_format")
+@lowers("empty_permuted.default")
+@lowers("new_empty_strided.default")
+def empty(e: Emitter, *args: Any, dtype: int | None = None) -> int:
+    """Zeros, where PyTorch leaves what was there."""
+    given, shape = (args[0], args[1]) if isinstance(args[0], Value) else (None, args[0])
+    return _filled(e, shape, 0.0, dtype or (_dtype_of(0.0) if given is None else e.dtype(given)))
+
+
+@lowers("copy.default")
+def copy(e: Emitter, a: Value, b: Value) -> int:
+    """b in a's shape and dtype."""
+    need(isinstance(b, Value) and {e.dtype(a), e.dtype(b)} <= {*FLOATS, BOOL, I32, I64})
+    value = Value(e.cast(b, e.dtype(a))) if e.dtype(a) != e.dtype(b) else b
+    return e.copy(value) if e.shape(value) == e.shape(a) else e.broadcast(value, e.shape(a))
+
+
 @lowers("arange.start_step")
 def arange(e: Emitter, start: float, end: float, step: float = 1, dtype: int | None = None) -> int:
     """start, start + step ... before end; of whole numbers only."""
@@ -327,7 +400,8 @@ def arange(e: Emitter, start: float, end: float, step: float = 1, dtype: int | N
     return e.cast(value if start == 0 else e.add(value, float(start)), dtype)
 
 
-for _name in ("full.default", "scalar_tensor.default", "full_like.default", "arange.start_step"):
+for _name in ("empty.memory_format", "empty_permuted.default", "new_empty_strided.default",
+              "full.default", "scalar_tensor.default", "full_like.default", "arange.start_step"):
     NAMED[f"aten.{_name}"] = frozenset({"dtype"})
 
 

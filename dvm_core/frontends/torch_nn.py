@@ -98,24 +98,30 @@ def embedding_backward(e: Emitter, g: Value, index: Value, rows: int, padding: i
     """The sum of g by the row that index names, none for the padding."""
     floats(e, g)
     integers(e, index)
-    need(not scaled and padding < 0)
+    need(not scaled)
+    if padding >= 0:
+        none = e.broadcast(e.reshape(e.equal(index, float(padding)), (*e.shape(index), 1)), e.shape(g))
+        g = Value(e.select(none, e.full(0.0, e.shape(g), e.dtype(g)), g))
     return e.scatter_add(g, index, 0, (rows, e.shape(g)[-1]))
 
 
 @lowers("nll_loss_forward.default")
 def nll_loss(e: Emitter, a: Value, target: Value, weight: Value | None, reduction: int, ignored: int) -> Parts:
-    """Minus a at the target's class: of each row, their mean over the rows that are not ignored, or their sum; and the count of those.
-    A class below zero is out of range, unless its row is ignored."""
-    floats(e, a)
+    """Minus a at the target's class, times the class's weight: of each row, their mean over the rows that are not ignored, or their sum;
+    and the count of those, or their weights' sum. A class below zero is out of range, unless its row is ignored."""
+    floats(e, *(v for v in (a, weight) if v is not None))
     integers(e, target)
-    need(weight is None and len(e.shape(a)) == 2 and len(e.shape(target)) == 1)
+    need(len(e.shape(a)) == 2 and len(e.shape(target)) == 1)
     rows = e.shape(target)[0]
     counts = e.not_equal(target, float(ignored))
     nothing = e.full(0.0, (rows,), e.dtype(a))
     classes = e.select(counts, from_the_front(e, target, e.shape(a)[1]), e.full(0.0, (rows,), e.dtype(target)))
     column = e.reshape(classes, (rows, 1))
-    losses = e.select(counts, e.neg(e.reshape(e.gather_elements(a, column, 1), (rows,))), nothing)
-    count = e.sum(e.cast(counts, e.dtype(a)), (0,))
+    loss, share = e.neg(e.reshape(e.gather_elements(a, column, 1), (rows,))), e.cast(counts, e.dtype(a))
+    if weight is not None:
+        share = e.select(counts, e.gather(weight, classes, 0), nothing)
+        loss = e.mul(loss, share)
+    losses, count = e.select(counts, loss, nothing), e.sum(share, (0,))
     if reduction == 0:
         return Parts((losses, e.full(0.0, (), e.dtype(a))))
     total = e.sum(losses, (0,))
@@ -125,17 +131,44 @@ def nll_loss(e: Emitter, a: Value, target: Value, weight: Value | None, reductio
 @lowers("nll_loss_backward.default")
 def nll_loss_backward(e: Emitter, g: Value, a: Value, target: Value, weight: Value | None, reduction: int, ignored: int,
                       count: Value) -> int:
-    """Minus g at the target's class, over the count for a mean; zeros elsewhere and in rows that are ignored."""
-    floats(e, g, a, count)
+    """Minus g at the target's class, times the class's weight, over the count for a mean; zeros elsewhere and in rows that are ignored."""
+    floats(e, *(v for v in (g, a, count, weight) if v is not None))
     integers(e, target)
-    need(weight is None and len(e.shape(a)) == 2 and len(e.shape(target)) == 1)
+    need(len(e.shape(a)) == 2 and len(e.shape(target)) == 1)
     rows, classes = e.shape(a)
     share = e.neg(e.div(g, count) if reduction == 1 else g)
     if reduction == 0:
         share = e.reshape(share, (rows, 1))
     column = e.reshape(target, (rows, 1))
     there = e.logical_and(e.equal(e.iota((rows, classes), 1, e.dtype(target)), column), e.not_equal(column, float(ignored)))
-    return e.select(there, e.broadcast(share, (rows, classes)), e.full(0.0, (rows, classes), e.dtype(a)))
+    value = e.broadcast(share, (rows, classes))
+    return e.select(there, value if weight is None else e.mul(value, weight), e.full(0.0, (rows, classes), e.dtype(a)))
+
+
+def _rows(e: Emitter, a: Value) -> Value:
+    """[images, classes, height, width] as rows of classes."""
+    return Value(e.reshape(e.transpose(a, (0, 2, 3, 1)), (math.prod(e.shape(a)) // e.shape(a)[1], e.shape(a)[1])))
+
+
+@lowers("nll_loss2d_forward.default")
+def nll_loss2d(e: Emitter, a: Value, target: Value, weight: Value | None, reduction: int, ignored: int) -> Parts:
+    """The same of each element of images [images, classes, height, width]."""
+    need(len(e.shape(a)) == 4 and len(e.shape(target)) == 3)
+    shape = e.shape(target)
+    found = nll_loss(e, _rows(e, a), Value(e.reshape(target, (math.prod(shape),))), weight, reduction, ignored)
+    return found if reduction else Parts((e.reshape(found[0], shape), found[1]))
+
+
+@lowers("nll_loss2d_backward.default")
+def nll_loss2d_backward(e: Emitter, g: Value, a: Value, target: Value, weight: Value | None, reduction: int, ignored: int,
+                        count: Value) -> int:
+    """The same of each element of images [images, classes, height, width]."""
+    need(len(e.shape(a)) == 4 and len(e.shape(target)) == 3)
+    images, classes, height, width = e.shape(a)
+    flat = Value(e.reshape(target, (images * height * width,)))
+    of_each = g if reduction else Value(e.reshape(g, e.shape(flat)))
+    rows = nll_loss_backward(e, of_each, _rows(e, a), flat, weight, reduction, ignored, count)
+    return e.transpose(e.reshape(rows, (images, height, width, classes)), (0, 3, 1, 2))
 
 
 # ---- other dtypes ----------------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from .emit import BOOL, CODE, F32, F64, I32, I64, Emitter
 TABLE: dict[str, Callable[..., Any]] = {}  # "aten.mul.Tensor" -> lowering(emitter, *args): a value id
 # Named arguments that a lowering takes; dtype as our code.
 NAMED = {"aten.gelu.default": frozenset({"approximate"}), "aten.gelu_backward.default": frozenset({"approximate"}),
-         "aten._to_copy.default": frozenset({"dtype"})}
+         "aten._to_copy.default": frozenset({"dtype"}), "aten.addmm.default": frozenset({"beta", "alpha"})}
 NOTHING = frozenset(("aten.native_batch_norm_backward.default",))  # an empty tensor is none to them
 # Of a tensor in memory these are torch's own views: no work.
 VIEWS = frozenset(f"aten.{name}" for name in ("view.default", "_unsafe_view.default", "t.default", "transpose.int", "permute.default",
@@ -78,9 +78,12 @@ def _binary(code: str) -> Callable[..., int]:
         numbers = [v for v in (a, b) if not isinstance(v, Value)]
         need(bool(values) and all(type(v) in (int, float) for v in numbers))
         whole = code in _WHOLE and all(type(v) is int and abs(v) < 2**31 for v in numbers)
+        if code == "MUL" and not numbers and all(e.dtype(v) == BOOL for v in values):
+            return e.logical_and(a, b)
         alike = _alike(e, values)
-        need(not whole or code not in ("FMOD", "REMAINDER") or (not isinstance(b, Value) and b != 0))  # of 0 torch raises an error
-        need(whole or all(e.dtype(v) in (F32, F64) for v in alike.values()))
+        floating = all(e.dtype(v) in (F32, F64) for v in alike.values())
+        need(floating or code not in ("FMOD", "REMAINDER") or (not isinstance(b, Value) and b != 0))  # of 0 torch raises an error
+        need(whole or floating)
         return e.binary(CODE[code], *(alike[v] if isinstance(v, Value) else float(v) for v in (a, b)))
     return lower
 
@@ -124,6 +127,13 @@ def power(e: Emitter, a: Value, exponent: float) -> int:
     special = {2.0: lambda: e.mul(a, a), 3.0: lambda: e.mul(e.mul(a, a), a), 0.5: lambda: e.sqrt(a), -0.5: lambda: e.rsqrt(a),
                -1.0: lambda: e.reciprocal(a), -2.0: lambda: e.reciprocal(e.mul(a, a))}
     return special.get(float(exponent), lambda: e.pow(a, float(exponent)))()
+
+
+@lowers("pow.Scalar")
+def power_of(e: Emitter, base: float, a: Value) -> int:
+    """base ** a."""
+    floats(e, a)
+    return e.pow(float(base), a)
 
 
 @lowers("relu.default")
@@ -190,10 +200,13 @@ def matmul(e: Emitter, a: Value, b: Value) -> int:
 
 
 @lowers("addmm.default")
-def addmm(e: Emitter, bias: Value, a: Value, b: Value) -> int:
-    """bias + a @ b."""
+def addmm(e: Emitter, bias: Value, a: Value, b: Value, beta: float = 1, alpha: float = 1) -> int:
+    """beta * bias + alpha * a @ b; of beta 0 the bias is not looked at."""
     floats(e, bias, a, b)
-    return e.add(e.matmul(a, b), bias)
+    product = e.matmul(a, b) if alpha == 1 else e.mul(e.matmul(a, b), float(alpha))
+    if beta == 0:
+        return product
+    return e.add(product, bias if beta == 1 else e.mul(bias, float(beta)))
 
 
 # ---- reductions ----------------------------------------------------------------------------------------------------------------------
