@@ -193,8 +193,10 @@ def begin_call(name: str) -> int:
     """Begins the next step, an outermost call of the captured function of that name. Its number."""
 def calls() -> dict[str, int]:
     """Outermost captured calls so far, replays included, of each captured function that was called."""
-def call_of_step(step: int) -> int:
-    """Which call of its captured function a step was; 0 if it was none, or is more than 4096 steps ago."""
+def call_of_step(step: int) -> tuple[str, int] | None:
+    """The captured function that a step was a call of, and which; None if it was none, or is long ago."""
+def next_step() -> int:
+    """Begins a step that is no captured function's call. Its number."""
 def current_recorder() -> Recorder:
     """Where the calling thread records: the graph of its active capture, or one of its own."""
 def active_capture() -> Any:

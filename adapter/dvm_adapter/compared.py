@@ -18,7 +18,7 @@ _CALLS = 256  # of a watch, for which digests of some ranks are awaited
 _ANSWER = 5.0  # seconds for a rank's bytes, and for the difference
 _MOST_BYTES = 16 << 20
 
-_Key = tuple[str, bool, int]  # the watch's name, whether of a backward pass, which time in its step
+_Key = tuple[str, bool, int, str]  # the watch's name, whether of a backward pass, which time in its call, of which captured function
 
 
 class Compared:
@@ -32,14 +32,14 @@ class Compared:
 
     def heard(self, rank: Rank, event: Message) -> None:
         """A rank's `digest`."""
-        key = str(event.get("name")), bool(event.get("backward")), int(event.get("ordinal") or 0)
-        at = int(event.get("call") or event["step"])  # ranks may have made other calls in between, and be at other steps
+        of, at = event.get("call") or ("", event["step"])  # ranks may have made other calls in between, and be at other steps
+        key = str(event.get("name")), bool(event.get("backward")), int(event.get("ordinal") or 0), str(of)
         calls = self._digests.setdefault(key, collections.OrderedDict())
-        found = calls.setdefault(at, {})
+        found = calls.setdefault(int(at), {})
         found[rank] = event
         ranks = set(self._job.ranks.values())
         if len(ranks) > 1 and ranks <= found.keys():
-            del calls[at]
+            del calls[int(at)]
             self._look(key, {rank: found[rank] for rank in ranks})
         elif len(calls) > _CALLS:
             calls.popitem(last=False)

@@ -54,8 +54,8 @@ class Rank:
 class Edit:
     """One attempt to bring an edit to all ranks: who is in it, and what came from each."""
 
-    def __init__(self, ranks: list[Rank], path: str, undo: bool) -> None:
-        """path: "" with undo for the last edit of all."""
+    def __init__(self, ranks: list[Rank], path: str, undo: bool, without: set[str]) -> None:
+        """path: "" with undo for the last edit of all; without: captured functions that have turned out not to be called any more."""
         self.ticket = f"{_RUN}-{next(_tickets)}"
         self.ranks, self.path, self.undo = ranks, path, undo
         self.reports: dict[Rank, Message] = {}  # what each rank would answer alone
@@ -63,6 +63,8 @@ class Edit:
         self.yes: dict[Rank, int] = {}  # with the call each has begun: those of compiled models may count several at once
         self.settled: dict[Rank, Message] = {}
         self.passed = False  # the step that was chosen had come and gone somewhere, or was not the same everywhere
+        self.waited = False  # which the ranks were told
+        self._without, self._meeting = without, Meeting(0)
         self.replaced = ""  # by what, before anybody has voted
         self.kept: bool | None = None  # the decision
         self._active: list[Rank] = []  # who exchange code
@@ -128,9 +130,9 @@ class Edit:
         if self._active and not self.against:
             paces = await self._paces()
             if not self.against:
-                meeting = choose(paces, further)
-                await self._arm(meeting)
-                await self._votes(meeting)
+                self._meeting = choose(paces, further, self._without)
+                await self._arm()
+                await self._votes(paces)
         keep = self.kept = not self.passed and not self.against and not self.replaced
         reason = self.reason or self.replaced or "the step had been passed"
         self._off([rank for rank in self.ranks if rank not in self.reports], reason)
@@ -179,19 +181,22 @@ class Edit:
 
         return list(await asyncio.gather(*(ask(rank) for rank in self._active)))
 
-    async def _arm(self, meeting: Meeting) -> None:
+    async def _arm(self) -> None:
         """Tells the call."""
+        meeting = self._meeting
+
         async def ask(rank: Rank) -> None:
             try:
-                answer = await rank.link.ask("arm", ticket=self.ticket, step=meeting.step, of=meeting.of, timeout=ARM)
+                answer = await rank.link.ask("arm", ticket=self.ticket, number=meeting.number, of=meeting.of, timeout=ARM)
                 self.passed = self.passed or not answer.get("armed")
             except RequestError as error:
                 self.against.setdefault(rank, str(error))
 
         await _all(ask(rank) for rank in self._active)
 
-    async def _votes(self, meeting: Meeting) -> None:
-        """Returns when all have voted, one against it, or one not in time."""
+    async def _votes(self, paces: list[Message]) -> None:
+        """Returns when all have voted, one against it, or one not in time, or none will. paces: from when the call was chosen."""
+        meeting = self._meeting
         loop = asyncio.get_running_loop()
         pending, end = loop.time() + PENDING, math.inf
         while not self.against and not self.passed and len(self.yes) < len(self._active):
@@ -201,11 +206,17 @@ class Edit:
             elif self.replaced:
                 return
             elif now >= pending:
-                pending = math.inf
-                for rank in self._active:
+                pending = now + PENDING if meeting.of else math.inf
+                here = await self._paces() if meeting.of else []
+                if here and not self.against and meeting.passed_over(paces, here):
+                    self._without.add(meeting.of)
+                    self.passed = True
+                    return
+                for rank in self._active if not self.waited else ():
                     body = self._pending(rank)
                     body["reasons"] = [*body["reasons"], f"waits for all {len(self._active)} ranks to come to {meeting}"]
                     rank.told(body)
+                self.waited = True
             if now >= end:
                 for rank in set(self._active) - set(self.yes):
                     why = "; it stands at a stop" if rank.stands else ""
@@ -215,7 +226,7 @@ class Edit:
 
     def _pending(self, rank: Rank) -> Message:
         report = {key: value for key, value in self.reports[rank].items() if key != "ready"}
-        return {**report, "reasons": report.get("reasons") or [], "pending": True}
+        return {**report, "reasons": report.get("reasons") or [], "step": 0 if self._meeting.of else self._meeting.number, "pending": True}
 
     async def _settle(self) -> None:
         """Until each that was decided for has said what came of it, or has gone; the rest is `unsettled`."""

@@ -1,5 +1,5 @@
 """The ranks of one job, as the adapter sees them from which it was started: an edit goes to all of them before the same
-step, or to none (edit)."""
+call, or to none (edit)."""
 from __future__ import annotations
 
 import asyncio
@@ -43,6 +43,7 @@ class Job:
         self._lock = asyncio.Lock()
         self._saves: dict[str, saves.Stamp | None] = {}  # each save is seen by all ranks, and taken once
         self._retries = Retries()
+        self._waited = False  # whether the ranks were told that the edit waits
 
     # ---- the ranks
     def join(self, link: Link, hello: Message) -> Rank:
@@ -132,26 +133,29 @@ class Job:
     async def take(self, path: str, undo: bool = False, again: bool = False) -> dict[int, Message]:
         """Brings the file as it is on disk to all ranks, or with `undo` takes back its last edit, with "" the last of all. The answer by
         process id; each rank is told its own. One for another file waits until the edit before it is decided. again: it was refused, and
-        is told of only if it is not once more."""
+        is told of only if it is not once more, or had to wait."""
         if self._edit is not None and not self._edit.yes and _same(self._edit.path, path):
             self._edit.replace("replaced by an undo" if undo else "replaced by a later save")
-        told = asyncio.get_running_loop().call_later(edits.PENDING, self._tell_queued, path)
+        loop = asyncio.get_running_loop()
+        at, told = loop.time(), loop.call_later(edits.PENDING, self._tell_queued, path) if not again else None
         try:
             await self._lock.acquire()
         finally:
-            told.cancel()
+            if told is not None:
+                told.cancel()
+        self._waited = False
         try:
             await self._all_here()
             ranks = list(self.ranks.values())
             reason = self._others()
             bodies = dict.fromkeys(ranks, edits.refused(path, [reason])) if reason else await self._try(path, undo, ranks)
             outcomes = {body.get("outcome") for body in bodies.values()}
-            if not (again and "refused" in outcomes):
+            if self._waited or not (again and "refused" in outcomes):
                 for rank, body in bodies.items():
                     rank.told(body)
             if not undo:
                 outcome = next((one for one in ("refused", "applied") if one in outcomes), "unchanged")
-                for other in self._retries.answered(path, outcome, again):
+                for other in self._retries.answered(path, outcome, at, again):
                     background(self._again(other), self._tasks)
             return {rank.pid: body for rank, body in bodies.items()}
         finally:
@@ -170,8 +174,9 @@ class Job:
             text = None if undo else await asyncio.to_thread(_text, path)
         except (OSError, SyntaxError, ValueError) as error:
             return dict.fromkeys(ranks, edits.refused(path, [f"{path} cannot be read: {error}"]))
+        without: set[str] = set()
         for attempt in range(ATTEMPTS):
-            edit = self._edit = Edit(ranks, path, undo)
+            edit = self._edit = Edit(ranks, path, undo, without)
             try:
                 if not await edit.attempt(text, 4**attempt):
                     continue
@@ -181,6 +186,7 @@ class Job:
                     self._forget_if_settled(edit)
                 return edit.reports
             finally:
+                self._waited |= edit.waited
                 self._edit = None
         return dict.fromkeys(ranks, edits.refused(path, ["the ranks had passed every step that was chosen"]))
 

@@ -21,7 +21,7 @@ def stamp(path: str) -> Stamp | None:
     """None while the file is being replaced, or gone."""
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # also of what is no path
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
 

@@ -51,8 +51,8 @@ def serve(sock: socket.socket, message: Answer) -> None:
     """Answers a visitor's request."""
     sock.settimeout(_PATIENCE)  # for the answer to be taken
     do = _SERVED.get(str(message.get("cmd")))
-    if do is _reload:  # may take long, and what forks must not wait for it
-        hidden_thread(lambda: _answer(sock, _reload, message), "dvm-door").start()
+    if do is not None and do in (_reload, _undo):  # may take long, and what forks must not wait for it
+        hidden_thread(lambda: _answer(sock, do, message), "dvm-door").start()
     else:
         _answer(sock, do or _unknown, message)
 
@@ -156,6 +156,16 @@ def _reloaded(path: str | None, end: float, undo: bool = False) -> Answer | None
         else:
             reloader.reload(path or "", None, report)
     return told[0] if came.wait(max(0.0, end - time.monotonic())) else None
+
+
+def _forked() -> None:
+    """In a child: the thread of the parent's reloader is not here."""
+    global _reloader
+    _reloader = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _own_reloader() -> Reloader:

@@ -95,10 +95,10 @@ def pace(session: Reloading, arguments: Arguments) -> Answer:
 
 @command("arm", later=True)
 def arm(session: Reloading, arguments: Arguments, reply: Reply) -> None:
-    """ticket; step: before which the swap is made, counted in calls `of` a captured function, default in all. Answered with `armed`, false
-    if it was passed."""
-    step, of = need(arguments, "step", int), need(arguments, "of", str, "")
-    _pact(session, arguments).arm(step, lambda armed: reply({"armed": armed}), of)
+    """ticket; number: of the call before which the swap is made, counted in those `of` a captured function, default in all. Answered with
+    `armed`, false if it has begun."""
+    number, of = need(arguments, "number", int), need(arguments, "of", str, "")
+    _pact(session, arguments).arm(number, lambda armed: reply({"armed": armed}), of)
 
 
 @command("decide")

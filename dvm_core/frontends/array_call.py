@@ -11,6 +11,7 @@ from .. import _core
 from ..errors import ArgumentError, convert, native, where
 from . import array_record, array_trace, capture, reloadable
 from .array import Array
+from .signatures import signature
 
 
 class ArrayCapture(capture.Capture):
@@ -57,7 +58,7 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
             file, line = where(_core.user_place())
             raise ArgumentError(f"{info.name} gives argument {number} away (donate), which is a constant, whose memory is never written: "
                                 f"pass x.copy()", file=file, line=line)
-    inputs = (reloadable.signature(args, describe), reloadable.signature(kwargs, describe))
+    inputs = (signature(args, describe), signature(kwargs, describe))
 
     def attempt(step: int, check: reloadable.Check | None) -> Any:
         graph = _core.Graph(info.name)
@@ -68,7 +69,7 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
             capture.push(active)
             result = info.function(*(trace.arguments if trace else args), **kwargs)
             if check is not None:
-                check(reloadable.signature(result, describe, values=False))
+                check(signature(result, describe, values=False))
             if trace:
                 result = trace.end(active, result)
             active.flush_wanted()

@@ -8,6 +8,7 @@ from . import mindspore_compat as compat
 from . import mindspore_grad, reloadable
 from .mindspore_trace import Traces
 from .mindspore_views import exchange, loses_gradient
+from .signatures import signature
 
 
 def call(info: Any, args: tuple, kwargs: dict) -> Any:
@@ -17,7 +18,7 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
     copies: frozenset[int] = frozenset()
     if compat.gradient_wanted():
         args, kwargs, copies = exchange(args, kwargs, loses_gradient)
-    inputs = (reloadable.signature(args, mindspore_grad.describe), reloadable.signature(kwargs, mindspore_grad.describe))
+    inputs = (signature(args, mindspore_grad.describe), signature(kwargs, mindspore_grad.describe))
 
     def attempt(step: int, check: reloadable.Check | None) -> Any:
         if info.mode == "graph":

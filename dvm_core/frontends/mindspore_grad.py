@@ -20,7 +20,8 @@ from .mindspore_views import Search
 from .names import line_of
 from .notices import notice
 from .plan import ForeignStep, Plan, replay
-from .reloadable import Check, signature
+from .reloadable import Check
+from .signatures import signature
 
 _PLANS = 512  # plans kept; the least recently used goes first
 

@@ -23,6 +23,7 @@ from .mindspore import MsCapture
 from .mindspore_grad import Backward
 from .mindspore_views import exchange
 from .notices import notice
+from .signatures import words
 from .tape import Input
 
 guards.know_mindspore(Tensor, nn.Cell)
@@ -254,7 +255,7 @@ def _difference(old: Any, new: Any) -> str:
     ((old_args, old_kwargs), *old_rest), ((new_args, new_kwargs), *new_rest) = old, new
     for i, (a, b) in enumerate(zip(old_args[1:], new_args[1:], strict=False)):
         if a != b:
-            return f"argument {i} ({reloadable.words(a)} to {reloadable.words(b)})"
+            return f"argument {i} ({words(a)} to {words(b)})"
     if len(old_args) != len(new_args):
         return f"the number of arguments ({len(old_args) - 1} to {len(new_args) - 1})"
     if old_kwargs != new_kwargs:

@@ -11,48 +11,70 @@ trials of its own code only.
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import threading
 import traceback
 import types
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 from .. import _core
 from ..errors import Error
 from . import capture
 from .notices import notice
+from .signatures import without_sizes, words
 
 T = TypeVar("T")
 Check = Callable[[Hashable], None]
 Undone = Callable[[bool], None]  # told whether the call has passed without the edit: if not, it is put in force again
 Late = Callable[[BaseException], "Undone | None"]
 
+
+class Trial(NamedTuple):
+    """Of what was swapped."""
+    undo: Callable[[BaseException], None]
+    path: str  # of the file that was edited, "" if any call can show it
+    agree: Callable[[], None]  # to the recorded call
+    late: Late | None  # who hears of late trials
+
+
+@dataclass(eq=False)
+class Queued:
+    """What is to be swapped."""
+    apply: Callable[[int], None]
+    number: int  # of the call before which it is not due,
+    of: str  # counted in those of this captured function, in all if it is none
+
+
 _LATE = 64  # swaps that have one ahead
+_UNKNOWN = 2  # calls by `attempt` of kinds that were not seen before, after which what is queued is swapped all the same
 _SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest are forgotten
 
-_lock = threading.Lock()
-_queue: collections.deque[tuple[str, int, Callable[[int], None]]] = collections.deque()  # with the call before which none is due
-# With the file that was edited, "" if any call can show it, what has to agree to the recorded call, and who hears of late trials.
-_trials: list[tuple[Callable[[BaseException], None], str, Callable[[], None], Late | None]] = []
+_lock = threading.RLock()
+_queue: list[Queued] = []
+_trials: list[Trial] = []
 _late: dict[str, list[Late]] = {}  # by captured function that was not called since: who hears of it, in the order of their swaps
 _late_lock = threading.RLock()
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
-_results: dict[Hashable, Hashable] = {}  # of calls by `attempt` since something was queued, by what was called with what
+_results: dict[Hashable, Hashable] = {}  # of calls by `attempt` since something was queued, by what was called with what,
+_looked = 0  # and how many calls that were
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
 _here = threading.local()
-_called = False  # whether a captured call was ever made
 _attempts: dict[int, set[Any]] = {}  # of the threads that make such a call: what has passed in it while something waited
 version = 0  # goes up whenever queued code was put in force or taken back; traces of graph mode depend on it
 
 
 def _in_child() -> None:
-    """After a fork: the threads that made calls or held a lock are the parent's."""
+    """After a fork: the threads that made calls or held a lock are the parent's, and so is what waits for a call."""
     global _lock, _late_lock
-    _lock, _late_lock = threading.Lock(), threading.RLock()
-    _attempts.clear()
+    _lock, _late_lock = threading.RLock(), threading.RLock()
+    for waiting_for in (_queue, _trials, _on_success, _attempts):
+        waiting_for.clear()
+    _hold()
 
 
 os.register_at_fork(after_in_child=_in_child)
@@ -84,17 +106,39 @@ def calls() -> dict[str, int]:
     return _core.calls()
 
 
-def at_next_call(apply: Callable[[int], None], step: int = 0, of: str = "") -> None:
-    """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything. step: the
-    first call that it is for; of: not of all calls, but of those of that captured function."""
+def call_number(step: int) -> int:
+    """Which call of its captured function a step was; 0 if it was none, or is long ago."""
+    found = _core.call_of_step(step)
+    return found[1] if found is not None else 0
+
+
+def at_next_call(apply: Callable[[int], None], number: int = 0, of: str = "") -> Callable[[], None]:
+    """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything. number: of
+    the first call that it is for; of: not of all calls, but of those of that captured function. Gives what takes it from the queue."""
+    global _looked
+    entry = Queued(apply, number, of)
     with _lock:
         if not waiting():
             _results.clear()
-        _queue.append((of, step, apply))
+            _looked = 0
+        _queue.append(entry)
         _hold()
 
+    def cancel() -> None:
+        with _lock:
+            if entry in _queue:
+                _queue.remove(entry)
+                _hold()
 
-def repeats() -> bool:
+    return cancel
+
+
+def held() -> contextlib.AbstractContextManager[Any]:
+    """While it is entered, no captured call begins."""
+    return _lock
+
+
+def agrees_when_recorded() -> bool:
     """For `apply`: whether what is recorded of the call about to begin can be agreed to before it is executed."""
     return not getattr(_here, "passing", False)
 
@@ -106,7 +150,7 @@ def trial(undo: Callable[[BaseException], None], path: str = "", agree: Callable
     late(error): another captured function has failed in its first call since. None if what was swapped has no part in it; else it is
     undone."""
     with _lock:
-        _trials.append((undo, path, agree, late))
+        _trials.append(Trial(undo, path, agree, late))
         _hold()
 
 
@@ -125,9 +169,8 @@ def _hold() -> None:
 def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> T:
     """Makes one outermost captured call: `run(step, check)` records and runs the function; it must pass the signature of its results
     to `check` before it executes anything. inputs: signature of the arguments."""
-    global version, _called
+    global version
     with _lock:
-        _called = True
         number = _core.begin_call(name)
         due = _queued(number, name)
     for apply in due:
@@ -135,8 +178,7 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     if due:
         version += 1
     with _lock:
-        trials, successes = [undo for undo, *_ in _trials], [callback for callback, _ in _on_success]
-        agreements, lates = [entry[2] for entry in _trials], [entry[3] for entry in _trials]
+        trials, successes = list(_trials), [callback for callback, _ in _on_success]
         _trials.clear()
         _on_success.clear()
         _hold()
@@ -145,14 +187,14 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     if tried:
         def check(outputs: Hashable) -> None:
             _compare(key, outputs)
-            for agree in agreements:
-                agree()
+            for trial in trials:
+                trial.agree()
 
         try:
             result = run(number, check)
         except BaseException as error:  # any failure of the new code takes it back
-            for undo in reversed(trials):
-                _guarded(undo, error)
+            for trial in reversed(trials):
+                _guarded(trial.undo, error)
             version += 1
             if not isinstance(error, Exception):  # Ctrl-C: nobody waits for this call any more
                 raise
@@ -161,7 +203,7 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     if not tried:
         result = _untried(name, number, key, run)
     if tried or name in _late:
-        _passed(name, [late for late in lates if late is not None] if tried else [])
+        _passed(name, [trial.late for trial in trials if trial.late is not None] if tried else [])
     for callback in successes:
         _guarded(callback, number)
     return result
@@ -229,26 +271,26 @@ def _blamed(late: Late, error: Exception) -> Undone | None:
             return None
 
 
-def attempt(run: Callable[[], T], shows: Callable[[str], bool], kind: Callable[[], Hashable] = tuple,
-            results: Callable[[T], Hashable] = lambda result: ()) -> T:
+def attempt(run: Callable[[], T], shows: Callable[[str], bool], kind: Callable[[], Hashable], results: Callable[[T], Hashable]) -> T:
     """Makes a call of a front end that does not begin it here. What is queued is swapped before it, once another of its kind has shown what
     its results are like; it is the trial then: if it fails, or its results are otherwise, the new code is taken back and the call is made
     again. shows(path): whether code of that file is in calls of the front end; a trial that a captured function can show and they cannot
-    goes on. kind(), results(result): (name, signature) of the arguments, and the signature of what it gives."""
+    goes on. kind(): its name, what else it differs by, and the signatures of its arguments; results(result): that of what it gives."""
     thread = threading.get_ident()
     if thread in _attempts:
         return run()
     _attempts[thread] = set()
     try:
         due: frozenset[str] = frozenset()
+        its = _described(kind) if waiting() else None
         if waiting():
-            if _known(kind()) is not None:
+            if _is_ready(its):
                 _swap()
             due = _due(shows)
         try:
             result = run()
             if waiting():
-                _look(kind(), results(result), bool(due))
+                _look(its or _described(kind), _described(lambda: results(result)), bool(due))
         except BaseException as error:
             if not waiting():
                 raise
@@ -266,30 +308,41 @@ def attempt(run: Callable[[], T], shows: Callable[[str], bool], kind: Callable[[
         _attempts.pop(thread, None)
 
 
-def _look(kind: Hashable, results: Hashable, tried: bool) -> None:
+def _described(describe: Callable[[], Hashable]) -> Hashable | None:
+    """None where something of the program's own, such as a `__len__`, cannot be asked: the call is made all the same."""
+    try:
+        found = describe()
+        hash(found)
+    except Exception:
+        return None
+    return found
+
+
+def _is_ready(kind: Hashable | None) -> bool:
+    """Whether what is queued is to be swapped before a call of that kind: it is known, others have shown nothing, or ranks wait for it."""
+    with _lock:
+        return bool(_queue) and (_known(kind) is not None or _looked >= _UNKNOWN or any(entry.number for entry in _queue))
+
+
+def _look(kind: Hashable | None, results: Hashable | None, tried: bool) -> None:
     """Compares the results of a trial with those of a call before it, of its kind and with arguments of the same shapes, or at least of as
     many axes."""
+    global _looked
+    _looked += 1
+    if kind is None or results is None:
+        return
     known = _known(kind) if tried else None
-    if known is not None and known != results and (kind in _results or _without_sizes(known) != _without_sizes(results)):
+    if known is not None and known != results and (kind in _results or without_sizes(known) != without_sizes(results)):
         raise _changed(kind, known, results)
-    _results[kind] = _results[_without_sizes(kind)] = results
+    _results[kind] = _results[without_sizes(kind)] = results
 
 
-def _known(kind: Hashable) -> Hashable | None:
-    return _results.get(kind, _results.get(_without_sizes(kind)))
-
-
-def _without_sizes(signature: Hashable) -> Hashable:
-    """A signature that is the same for tensors of other sizes and for other numbers."""
-    if not isinstance(signature, tuple):
-        return signature
-    if signature[:1] == ("tensor",):
-        return (*signature[:2], len(signature[2]))
-    return signature[:1] if signature[:1] in (("int",), ("float",)) else tuple(map(_without_sizes, signature))
+def _known(kind: Hashable | None) -> Hashable | None:
+    return _results.get(kind, _results.get(without_sizes(kind)))
 
 
 def passed(shows: Callable[[str], bool], part: Any) -> None:
-    """Such a call has ended, or a part of it: of an attempt that is a loop, in which the same part ends twice, a round has."""
+    """A call by `attempt` has ended, or a part of it: of one that is a loop, in which the same part ends twice, a round has."""
     parts = _attempts.get(threading.get_ident())
     if parts is None or part in parts:
         _end(_due(shows))
@@ -305,7 +358,7 @@ def calling() -> bool:
 
 def _due(shows: Callable[[str], bool]) -> frozenset[str]:
     with _lock:
-        return frozenset(path for path in [trial[1] for trial in _trials] + [entry[1] for entry in _on_success] if _shown(path, shows))
+        return frozenset(path for path in [trial.path for trial in _trials] + [path for _, path in _on_success] if _shown(path, shows))
 
 
 def _end(over: frozenset[str]) -> None:
@@ -339,7 +392,7 @@ def _swap() -> None:
 def _take_back(over: frozenset[str], error: BaseException) -> None:
     global version
     with _lock:
-        undos = [undo for undo, path, *_ in _trials if path in over]
+        undos = [trial.undo for trial in _trials if trial.path in over]
         _forget(over)
         _hold()
     for undo in reversed(undos):
@@ -349,22 +402,15 @@ def _take_back(over: frozenset[str], error: BaseException) -> None:
 
 def _forget(over: frozenset[str]) -> None:
     _on_success[:] = [entry for entry in _on_success if entry[1] not in over]
-    _trials[:] = [entry for entry in _trials if entry[1] not in over]
+    _trials[:] = [trial for trial in _trials if trial.path not in over]
 
 
-def _queued(number: int, name: str = "") -> list[Callable[[int], None]]:
-    """Takes from the queue what the call of that number, of the captured function of that name, is to begin with. Under the lock."""
-    due, later = [], []
-    made = calls().get(name, 0) if any(of == name != "" for of, *_ in _queue) else 0
-    for entry in _queue:
-        of, step, apply = entry
-        if step <= (made if of else number) and of in ("", name):
-            due.append(apply)
-        else:
-            later.append(entry)
-    _queue.clear()
-    _queue.extend(later)
-    return due
+def _queued(step: int, name: str = "") -> list[Callable[[int], None]]:
+    """Takes from the queue what that step, a call of the captured function of that name, is to begin with. Under the lock."""
+    call = call_number(step)
+    due = [entry for entry in _queue if entry.of in ("", name) and entry.number <= (call if entry.of else step)]
+    _queue[:] = [entry for entry in _queue if entry not in due]
+    return [entry.apply for entry in due]
 
 
 def waiting() -> bool:
@@ -374,7 +420,7 @@ def waiting() -> bool:
 
 def _shown(path: str, shows: Callable[[str], bool]) -> bool:
     # Whether a call of a front end that shows these files ends the trial of one: no captured function can tell more about it.
-    if not path or not (_called or _functions):
+    if not path or not (_functions or calls()):
         return True
     real = os.path.realpath(path)
     codes = [getattr(getattr(captured, "function", None), "__code__", None) for captured in _functions]
@@ -408,28 +454,3 @@ def _compare(key: tuple[str, Hashable], outputs: Hashable) -> None:
 
 def _changed(key: Any, known: Hashable, outputs: Hashable) -> OutputsChanged:
     return OutputsChanged(f"{key[0].rpartition(':')[2]} would return {words(outputs)} instead of {words(known)} for the same inputs")
-
-
-def words(signature: Any) -> str:
-    """A signature as a user reads it."""
-    # Signatures are nested tuples with ("tensor", "float32", (2, 3)) at the leaves; see signature().
-    if isinstance(signature, tuple) and signature[:1] == ("tensor",):
-        return f"{signature[1]}[{','.join(map(str, signature[2]))}]"
-    if isinstance(signature, tuple) and signature[:1] and signature[0] in ("tuple", "list", "dict"):
-        return f"{signature[0]}({', '.join(words(item) for item in signature[1:])})"
-    return str(signature[-1] if isinstance(signature, tuple) and signature else signature)
-
-
-def signature(value: Any, describe: Callable[[Any], Hashable | None], values: bool = True) -> Hashable:
-    """Structure, shapes and dtypes of arguments or results. describe: ("tensor", dtype, shape) of a tensor, None for anything else.
-    values: whether plain Python numbers and strings count with their value, or only their type."""
-    found = describe(value)
-    if found is not None:
-        return found
-    if isinstance(value, (tuple, list)):
-        return (type(value).__name__, *(signature(item, describe, values) for item in value))
-    if isinstance(value, dict):
-        return ("dict", *((str(key), signature(item, describe, values)) for key, item in value.items()))
-    if values and isinstance(value, (bool, int, float, str, type(None))):
-        return (type(value).__name__, value)
-    return (type(value).__name__,)

@@ -129,7 +129,7 @@ class Executable:
         if self.backward:
             return self.call(arguments)
         if captures.active() is None:
-            _core.set_step(_core.step() + 1)
+            _core.next_step()
         results = self.call(arguments)
         if reloadable.waiting() and captures.active() is None:
             reloadable.passed(torch_reload.shows, self)

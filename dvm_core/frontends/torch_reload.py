@@ -13,6 +13,7 @@ import torch
 
 from . import capture, reloadable
 from . import torch_compat as compat
+from .signatures import signature
 
 _roots: list[tuple[CodeType, frozenset[str]]] = []  # code that Dynamo compiled, the files of all code it found in there
 _files: set[str] = set()  # all that ever were among them, as real paths
@@ -90,10 +91,10 @@ def _tried(compiled: Any, function: Any) -> Any:
             return compiled(*args, **kwargs)
 
         def kind() -> Any:
-            mode = torch.is_grad_enabled(), module is not None and module.training
-            return name, id(call), mode, reloadable.signature(args, _describe), reloadable.signature(kwargs, _describe)
+            mode = "mode", torch.is_grad_enabled(), module is not None and module.training
+            return name, id(call), mode, signature(args, _describe), signature(kwargs, _describe)
 
-        return reloadable.attempt(run, shows, kind, lambda result: reloadable.signature(result, _describe, values=False))
+        return reloadable.attempt(run, shows, kind, lambda result: signature(result, _describe, values=False))
 
     call._torchdynamo_wrapper_id = id(call)  # type: ignore[attr-defined]
     return call

@@ -14,7 +14,7 @@ _registered = False
 
 
 def has_begun() -> bool:
-    """Whether no call will come any more."""
+    """Whether the interpreter is at its end, where only exit handlers of the program's own may still make calls."""
     return _begun.is_set()
 
 
@@ -42,9 +42,9 @@ def _wait() -> None:
 
 
 def _in_child() -> None:
-    """A forked child has no thread that answers."""
-    global _changed, _owed
-    _changed, _owed = threading.Condition(), 0
+    """A forked child has no thread that answers, and an end of its own."""
+    global _begun, _changed, _owed
+    _begun, _changed, _owed = threading.Event(), threading.Condition(), 0
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,7 +5,8 @@ import functools
 import gc
 import os
 import sys
-from types import CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Iterator
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .. import _core
@@ -88,24 +89,20 @@ class Live:
 
     def running(self) -> set[str]:
         """The names, as `qualname` has them, of code with a call on some thread's stack; code that a reload has replaced is among it."""
-        found = set()
-        for frame in sys._current_frames().values():
-            here = frame
-            while here is not None:
-                if self.belongs(here.f_code):
-                    found.add(qualname(here.f_code))
-                here = here.f_back  # type: ignore[assignment]
-        return found
+        return {qualname(frame.f_code) for frame in frames() if self.belongs(frame.f_code)}
 
     def module_line(self) -> int | None:
         """The line the module's own code is at, None when it has run to its end."""
-        for frame in sys._current_frames().values():
-            here = frame
-            while here is not None:
-                if here.f_code.co_name == "<module>" and self.belongs(here.f_code):
-                    return here.f_lineno
-                here = here.f_back  # type: ignore[assignment]
-        return None
+        return next((frame.f_lineno for frame in frames() if frame.f_code.co_name == "<module>" and self.belongs(frame.f_code)), None)
+
+
+def frames() -> Iterator[FrameType]:
+    """Of all threads' stacks, each innermost first."""
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
 
 
 def collections() -> tuple[int, ...]:

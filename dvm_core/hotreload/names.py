@@ -74,7 +74,7 @@ def _reaches(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook,
                             f"what that made keeps {edit.old}")
     places = [(place, at) for module in live.modules
               for place, at in [(module, name), *([] if owner else readers.importers(module, name, book))]]
-    for function, path, line in stacks.readers(places, owner):
+    for function, path, line in stacks.Readers(places, live.classes(owner) if owner else []).found():
         where = f"line {line}" if same_file(path, live.path) else f"{os.path.basename(path)}:{line}"
         result.notes.append(f"`{edit.key}` was also read by `{function}`, which is running ({where}); what that made keeps {edit.old}")
     return True

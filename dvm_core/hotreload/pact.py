@@ -28,7 +28,7 @@ class Pact:
         """ready(meaningful, report): what the rank can do; vote(ok, reason, step): how it went, before which step. Both are to be told to
         who speaks for the job."""
         self._tell_ready, self._tell_vote, self.ticket = ready, vote, ticket
-        self.step = 0  # before which the swap is to be made,
+        self.number = 0  # of the call before which the swap is to be made,
         self.of = ""  # counted in calls of that captured function, in all if it is none
         self.begun = 0  # before which it is made here: calls may begin with a later one
         self.keep: bool | None = None  # the decision
@@ -39,10 +39,10 @@ class Pact:
         self._changed = threading.Condition()
 
     # ---- who speaks for the job
-    def arm(self, step: int, answer: Callable[[bool], None], of: str = "") -> None:
-        """Names the step; of: of the calls of that captured function. answer(armed): whether the swap is queued for it, or it has begun."""
+    def arm(self, number: int, answer: Callable[[bool], None], of: str = "") -> None:
+        """Names the call; of: of those of that captured function. answer(armed): whether the swap is queued for it, or it has begun."""
         with self._changed:
-            self.step, self.of, self._answer = step, of, answer
+            self.number, self.of, self._answer = number, of, answer
             self._changed.notify_all()
 
     def decide(self, keep: bool, reason: str = "") -> None:
@@ -61,7 +61,7 @@ class Pact:
             self.was_ready = True
         self._tell_ready(meaningful, report)
         with self._changed:
-            if not self._changed.wait_for(lambda: self.keep is not None or bool(self.step and meaningful), ARMED):
+            if not self._changed.wait_for(lambda: self.keep is not None or bool(self.number and meaningful), ARMED):
                 self.keep, self.reason = False, SILENT
             return self.keep is not False
 

@@ -6,10 +6,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
-from .live import Live
+from .live import Live, frames
 from .parse import Source, all_codes
 from .sources import SourceBook
 
@@ -118,13 +118,7 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
 
 def running_line(names: dict[str, Any]) -> int | None:
     """The line that the top-level code of the module with these names is at, None when it has run to its end."""
-    for frame in sys._current_frames().values():
-        here: FrameType | None = frame
-        while here is not None:
-            if here.f_globals is names and here.f_code.co_name == "<module>":
-                return here.f_lineno
-            here = here.f_back
-    return None
+    return next((frame.f_lineno for frame in frames() if frame.f_globals is names and frame.f_code.co_name == "<module>"), None)
 
 
 def importers(module: ModuleType, name: str, book: SourceBook) -> list[tuple[ModuleType, str]]:

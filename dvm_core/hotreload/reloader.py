@@ -47,6 +47,7 @@ class Reloader:
         self._sources: dict[str, Source] = {}  # as parsed last
         self._verified: dict[str, list[Any]] = {}  # files whose known text was compared with the running code: how it was imported then
         self._retries = Retries()
+        self._since: dict[str, int] = {}  # by real path, the step before which its text came into force
         self.last: Report | None = None
         self._listed: Transaction | None = None  # the last that changed what runs: it has the listings
 
@@ -91,14 +92,22 @@ class Reloader:
             with contextlib.suppress(Exception):  # nobody hears it; those behind it are answered all the same
                 job.answer(answer)
             ending.paid()
-            if job.text is None and not job.undo and job.pact is None:
-                for path in self._retries.answered(job.path, answer.outcome, job.again):
-                    self._add(Job(path, None, False, self._tell_taken, self.news, settled=True, again=True))
+            with contextlib.suppress(Exception):
+                self._try_again(job, answer)
 
-    def _tell_taken(self, answer: Report) -> None:
-        """Of a save that was answered before, with a refusal."""
-        if answer.outcome == report.APPLIED:
-            self.news(answer)
+    def _try_again(self, job: Job, answer: Report) -> None:
+        """What was refused, and may have waited for that answer."""
+        if job.text is not None or job.undo or job.pact is not None:
+            return
+        for path in self._retries.answered(job.path, answer.outcome, job.started, job.again):
+            told: list[Report] = []
+
+            def tell(answer: Report, told: list[Report] = told) -> None:
+                if told or answer.outcome == report.APPLIED:  # one more refusal has been said already
+                    told.append(answer)
+                    self.news(answer)
+
+            self._add(Job(path, None, False, tell, tell, settled=True, again=True))
 
     # ---- one reload ------------------------------------------------------------------------------------------------------------------
     def _reload(self, job: Job) -> Report:
@@ -162,9 +171,8 @@ class Reloader:
         return refused(*plan.refusals) if plan.refusals else (old, new, plan)
 
     def _in_force_since(self, path: str) -> Report:
-        last = next((done for done in reversed(self._done) if done.needs_trial and done.path == path), None)
-        since = [f"its text is in force since step {last.step}"] if last is not None and last.step else []
-        return Report(report.UNCHANGED, path, reasons=since)
+        step = self._since.get(os.path.realpath(path))
+        return Report(report.UNCHANGED, path, reasons=[f"its text is in force since step {step}"] if step else [])
 
     def _in_force(self, path: str, compiled_as: str, text: str) -> Source:
         """The file as it runs now, parsed once for as long as it stays so."""
@@ -183,6 +191,7 @@ class Reloader:
                 return Report(report.REFUSED, job.path, reasons=[_TOO_LATE])
             if self.host.capturing():  # the boundary comes when the running call ends, however long it takes
                 self._answer_if_stopped(job, transaction.report())
+                deadline = time.perf_counter() + BOUNDARY_WAIT
             elif time.perf_counter() > deadline or self.host.stopped():
                 transaction.begin_here()
                 if transaction.state == TRIAL:
@@ -215,6 +224,7 @@ class Reloader:
             if self._listed is not None:
                 self._listed.programs = []
             self._listed = transaction
+            self._since[os.path.realpath(transaction.path)] = transaction.step
         try:
             transaction.finish()
             self.outdated.swapped(transaction.plan.patch, transaction.texts[0])
@@ -222,15 +232,18 @@ class Reloader:
             transaction.plan.notes.append(f"closures made during the reload may have old code: {report.failure(error, __file__)}")
         if transaction.state == IN_FORCE and transaction.needs_trial:
             self._let_step_end(transaction)
-        if transaction.state == TRIAL and not ending.has_begun():  # no call came yet: what the first one shows is news
+        if transaction.state == TRIAL and ending.has_begun():
+            transaction.plan.notes.append("the program ended before a call had tried it")
+        elif transaction.state == TRIAL:  # no call came yet: what the first one shows is news
             self._make_thread(lambda: self._watch_trial(transaction)).start()
         with transaction.changed:  # what comes before is in this answer, what comes behind is told later
             transaction.later = lambda: self._later(transaction)
             transaction.late = lambda: self._make_thread(lambda: self._tell_late(job, transaction)).start()
             return transaction.report()
 
-    def _forget(self, *gone: Transaction) -> None:
-        self._kept.remove(gone)
+    def _forget(self, gone: Transaction) -> None:
+        self._kept.remove([gone])
+        self._since.pop(os.path.realpath(gone.path), None)
 
     def _let_step_end(self, transaction: Transaction) -> None:
         """The trial is over when the captured call returns; the backward programs of that step are launched after it, and count too."""

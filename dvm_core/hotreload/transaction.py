@@ -1,6 +1,7 @@
 """One reload as a transaction: prepared on its own thread, swapped at a call boundary, tried by the next call, kept or taken back."""
 from __future__ import annotations
 
+import contextlib
 import linecache
 import sys
 import threading
@@ -18,15 +19,21 @@ from .sources import SourceBook
 class Boundary(Protocol):
     """The front ends' side of a reload (`frontends.reloadable`)."""
 
-    def at_next_call(self, apply: Callable[[int], None], step: int = 0, of: str = "") -> None:
-        """Runs `apply(step)` once on the training thread, before the next outermost captured call from `step` on records anything. of: of
-        the calls of that captured function."""
+    def at_next_call(self, apply: Callable[[int], None], number: int = 0, of: str = "") -> Callable[[], None]:
+        """Runs `apply(step)` once on the training thread, before the next outermost captured call from that number on records anything. of:
+        of the calls of that captured function. Gives what keeps it from that."""
+
+    def held(self) -> contextlib.AbstractContextManager[Any]:
+        """While it is entered, no captured call begins."""
 
     def calls(self) -> dict[str, int]:
         """Outermost captured calls so far, by captured function."""
 
-    def repeats(self) -> bool:
-        """Inside `at_next_call`: whether the call about to begin can be made again."""
+    def call_number(self, step: int) -> int:
+        """Which call of its captured function a step is."""
+
+    def agrees_when_recorded(self) -> bool:
+        """Inside `at_next_call`: whether what is recorded of the call about to begin can be agreed to before it is executed."""
 
     def trial(self, undo: Callable[[BaseException], None], path: str, agree: Callable[[], None] = lambda: None,
               late: Callable[[BaseException], Callable[[bool], None] | None] | None = None) -> None:
@@ -80,6 +87,7 @@ class Transaction:
         self.error: BaseException | None = None
         self._faults: list[str] = []  # met while it was taken back
         self._on_failed: Callable[[], None] = lambda: None
+        self._cancel: Callable[[], None] = lambda: None
         self.late: Callable[[], None] = lambda: None  # called on the training thread if it fails after its trial
         self.out = False  # of force while a call is made without it
         self.later: Callable[[], list[Transaction] | None] = lambda: []  # of the same file, oldest first; None if others hang on it
@@ -90,28 +98,28 @@ class Transaction:
         self.programs: list[fingerprint.Change] = []  # whose instructions differ; of the last transaction alone
 
     def queue(self) -> None:
-        if self.pact is None:
-            self.host.boundary.at_next_call(self._begin)
-        else:
-            self.host.boundary.at_next_call(self._begin, self.pact.step, self.pact.of)
+        number, of = (self.pact.number, self.pact.of) if self.pact is not None else (0, "")
+        self._cancel = self.host.boundary.at_next_call(self._begin, number, of)
 
     def passed(self) -> bool:
         """Whether the call has begun that the ranks were told."""
         assert self.pact is not None
-        return self._made() >= self.pact.step
-
-    def _made(self) -> int:
-        of = self.pact.of if self.pact is not None else ""
-        return self.host.boundary.calls().get(of, 0) if of else self.host.step()
+        made = self.host.boundary.calls().get(self.pact.of, 0) if self.pact.of else self.host.step()
+        return made >= self.pact.number
 
     def withdraw(self) -> bool:
         """Takes the transaction back before it began. False if it has begun."""
-        return self._claim(WITHDRAWN)
+        withdrawn = self._claim(WITHDRAWN)
+        if withdrawn:
+            self._cancel()
+        return withdrawn
 
     def begin_here(self) -> None:
         """Swaps without a captured call: none is running, and none came."""
-        if self._claim(TRIAL):
-            self._swap(self.host.step() + 1)
+        with self.host.boundary.held():
+            if self._claim(TRIAL):
+                self._cancel()
+                self._swap(self.host.step() + 1)
 
     def _claim(self, state: str) -> bool:
         with self.changed:
@@ -133,11 +141,11 @@ class Transaction:
             self._swap(step)
 
     def _ask_the_others(self, step: int) -> None:
-        """Before the swap if the call cannot be made again; else once it is recorded with the new code."""
+        """Before the swap, where what is recorded cannot be agreed to before it is executed; else then."""
         if self.pact is None:
             return
-        self.pact.begun = self._made() if self.pact.of else step
-        if not self.host.boundary.repeats():
+        self.pact.begun = self.host.boundary.call_number(step) if self.pact.of else step
+        if not self.host.boundary.agrees_when_recorded():
             self.pact.agree()
 
     def _swap(self, step: int) -> None:
@@ -176,9 +184,9 @@ class Transaction:
     def _take_back(self, error: BaseException) -> None:
         self.error = error
         with self.changed:  # not while closures are swept into it
-            for step in (self.plan.patch.revert, lambda: _outdated(self.path), lambda: self.book.put(self.path, self.texts[0])):
+            for part in (self.plan.patch.revert, lambda: _outdated(self.path), lambda: self.book.put(self.path, self.texts[0])):
                 try:
-                    step()
+                    part()
                 except Exception as fault:  # of ours: the rest is taken back all the same, and the reload answered
                     self._faults.append(f"; taking it back met {report.failure(fault, __file__)}")
             self.state = FAILED

@@ -144,8 +144,8 @@ class Replays {
     const struct End {
       ~End() { end_step(); }
     } end;
-    // Guards run Python, and other threads meanwhile: one may have given an argument away, which the call itself tells.
-    if (!all_ready(arguments, count) || any_on_device(arguments, count)) return nb::none();
+    // Guards run Python, and other threads meanwhile: one may have given an argument away, which the call itself tells, or have queued a swap.
+    if (held.load(std::memory_order_relaxed) || !all_ready(arguments, count) || any_on_device(arguments, count)) return nb::none();
     return entry->replay->begin() ? replayed(*entry, arguments, count) : nb::none();
   }
 
@@ -267,7 +267,7 @@ class Replays {
 
   std::vector<std::shared_ptr<Entry>> entries_;  // used last first
   const std::vector<int> donated_;               // numbers of the arguments that are given away
-  int64_t& calls_;                               // of the function
+  Calls& calls_;                                 // of the function
 };
 
 Replays* replays_at(nb::handle h) { return nb::isinstance<Replays>(h) ? nb::inst_ptr<Replays>(h) : nullptr; }
@@ -326,7 +326,21 @@ void bind_replays(nb::module_& m) {
         return found;
       },
       "Outermost captured calls so far, replays included, of each captured function that was called.");
-  m.def("call_of_step", &call_of_step, "step"_a, "Which call of its captured function a step was; 0 if it was none, or is more than 4096 steps ago.");
+  m.def(
+      "call_of_step",
+      [](int64_t step) -> nb::object {
+        const auto [name, call] = call_of_step(step);
+        return call ? nb::object(nb::make_tuple(nb::str(name.c_str(), name.size()), call)) : nb::none();
+      },
+      nb::sig("def call_of_step(step: int) -> tuple[str, int] | None"), "step"_a,
+      "The captured function that a step was a call of, and which; None if it was none, or is long ago.");
+  m.def(
+      "next_step",
+      [] {
+        set_step(current_step() + 1);
+        return current_step();
+      },
+      "Begins a step that is no captured function's call. Its number.");
 }
 
 }  // namespace dvm

@@ -51,7 +51,7 @@ class Rank:
         if self.vote is not None:
             ok = self.vote in (True, "later")
             self.link.tell("vote", ticket=arguments["ticket"], ok=ok, reason="" if ok else self.vote,
-                           step=arguments["step"] + (self.vote == "later"))
+                           step=arguments["number"] + (self.vote == "later"))
         return {"armed": True}
 
     def _decide(self, arguments):
@@ -128,7 +128,7 @@ def test_the_step_lies_behind_that_of_every_rank(other):
         return bodies
 
     assert {body["step"] for body in played(play, first, second).values()} == {11}
-    assert [arguments["step"] for rank in (first, second) for command, arguments in rank.asked if command == "arm"] == [26, 26]
+    assert [arguments["number"] for rank in (first, second) for command, arguments in rank.asked if command == "arm"] == [26, 26]
     assert first.decisions() == second.decisions() == [True] and told(first, second) == [[("applied", False, [])]] * 2
 
 
@@ -140,7 +140,7 @@ def test_the_step_lies_behind_those_that_ranks_make_until_they_are_told(other):
         await job.take(PATH)
 
     played(play, first, second)
-    assert [arguments["step"] for rank in (first, second) for command, arguments in rank.asked if command == "arm"] == [31, 31]
+    assert [arguments["number"] for rank in (first, second) for command, arguments in rank.asked if command == "arm"] == [31, 31]
 
 
 def calls(**counts):
@@ -154,10 +154,32 @@ def calls(**counts):
     ([calls(step=7), calls(step=90)], "step 181"),  # ranks that do not wait for each other
     ([calls(first=7), calls(second=7)], "step 15"),
     ([{**calls(step=7), "calls": {"a:warm_up": [50, 61.0], "a:step": [7, 1.0]}}] * 2, "call 8 of `step`"),
-    ([{**calls(step=7), "calls": {"a:step": [7, 3600.0]}}] * 2, "call 8 of `step`"),
+    ([{**calls(step=7), "calls": {"a:step": [7, 3600.0]}}] * 2, "step 15"),  # steps are a compiled model's
+    ([{**calls(step=50), "rate": 100.0}] * 2, "call 52 of `step`"),  # of two calls a step
 ])
 def test_ranks_meet_at_a_call_of_a_function_in_which_they_keep_together(paces, met):
     assert str(meeting.choose(paces, 1)) == met
+
+
+def test_a_function_that_turns_out_not_to_be_called_any_more_is_not_waited_for(other, monkeypatch):
+    monkeypatch.setattr(edit, "PENDING", 0.02)
+    first, second = pair(other)
+    for rank in (first, second):
+        rank.vote, step = None, iter(range(20, 1000))
+        rank.answers["pace"] = lambda arguments, step=step: {**calls(step=7, warm_up=9), "step": next(step)}
+        rank.answers["arm"] = lambda arguments, rank=rank: rank._arm(arguments) if not arguments["of"] else {"armed": True}
+
+    async def play(job):
+        taking = asyncio.ensure_future(job.take(PATH))
+        await until(lambda: [of(first)[-1:], of(second)[-1:]] == [["train:step"]] * 2)
+        first.vote = second.vote = True
+        return await taking
+
+    def of(rank):
+        return [arguments["of"] for command, arguments in rank.asked if command == "arm"]
+
+    assert {body["outcome"] for body in played(play, first, second).values()} == {"applied"}
+    assert of(first) == of(second) == ["train:warm_up", "train:step", ""]
 
 
 @pytest.mark.parametrize("vote", [True, "no"])
@@ -212,7 +234,7 @@ def test_a_step_that_one_has_passed_is_chosen_anew_and_further_away(other, when)
 
     second.answers["arm"] = arm
     played(lambda job: job.take(PATH), first, second)
-    steps = [arguments["step"] for command, arguments in first.asked if command == "arm"]
+    steps = [arguments["number"] for command, arguments in first.asked if command == "arm"]
     assert steps == [11, 14, 26] and first.decisions() == [False, False, True]
 
 
@@ -479,11 +501,11 @@ def test_a_save_that_all_see_is_taken_once(other, tmp_path):
     assert [arguments["text"] for command, arguments in first.asked if command == "prepare"] == ["RATE = 1\n", "RATE = 10\n", "RATE = 10\n"]
 
 
-def digests(rank, **steps):
-    """Says what that rank has of w, by step."""
+def digests(rank, call=None, **steps):
+    """Says what that rank has of w, by step. call: the captured function that the step was a call of, and which."""
     for step, digest in steps.items():
         taken = {"missing": True} if digest is None else {"digest": digest, "snapshot": int(step[1:])}
-        rank.link.tell("digest", name="w", step=int(step[1:]), ordinal=0, backward=False, watch=3, shape=[2, 4], **taken)
+        rank.link.tell("digest", name="w", step=int(step[1:]), call=call, ordinal=0, backward=False, watch=3, shape=[2, 4], **taken)
 
 
 def test_a_difference_is_told_once_until_the_ranks_are_equal_again(other):
@@ -502,6 +524,24 @@ def test_a_difference_is_told_once_until_the_ranks_are_equal_again(other):
                                      "max |d| 0.0003 at [0, 3] (1 and 1.0003)")
     assert first.told[0]["ranks"] == [0, 1] and (first.told[0]["largest"]["a"], first.told[0]["largest"]["b"]) == ("1", "1.0003")
     assert [arguments["a"] for command, arguments in second.asked] == [{"watch": 3, "snapshot": 2}, {"watch": 3, "snapshot": 5}]
+
+
+def test_what_is_compared_is_of_the_same_call_of_the_same_function_whatever_the_step(other):
+    first, second = pair(other, compare={"elements": 8, "differ": 1, "firstDiffering": [0, 3],
+                                         "largest": {"value": 3e-4, "index": [0, 3], "a": "1.0003", "b": "1"}})
+    first.answers["tensor"] = {"data": "AAAA", "dtype": "float32", "shape": [2, 4]}
+
+    async def play(job):
+        digests(first, ("train:forward", 5), s9="a")
+        digests(first, ("train:evaluate", 6), s10="b")
+        digests(second, ("train:forward", 5), s5="a")
+        digests(second, ("train:forward", 6), s6="c")
+        digests(first, ("train:forward", 6), s11="d")
+        await until(lambda: first.told)
+
+    played(play, first, second)
+    assert [body["step"] for body in first.told] == [11]
+    assert first.told[0]["text"].startswith("w differs between rank 0 and rank 1 at step 11 (of rank 1: 6): 1 of 8 elements")
 
 
 def test_zeros_of_other_signs_are_no_difference_and_values_that_have_gone_are_said(other):

@@ -1,4 +1,5 @@
 """A file, its module, a reloader over it and calls as a front end makes them: what tests of reloads share."""
+import contextlib
 import sys
 import time
 import types
@@ -21,10 +22,17 @@ class Calls:
     def calls(self):
         return {}
 
-    def at_next_call(self, apply, step=0, of=""):
-        self.queue.append((step, apply))
+    def call_number(self, step):
+        return step
 
-    def repeats(self):
+    def held(self):
+        return contextlib.nullcontext()
+
+    def at_next_call(self, apply, number=0, of=""):
+        self.queue.append((number, apply))
+        return lambda: self.queue.remove((number, apply)) if (number, apply) in self.queue else None
+
+    def agrees_when_recorded(self):
         return True
 
     def trial(self, undo, path, agree=lambda: None, late=None):

@@ -115,6 +115,27 @@ def test_a_step_that_has_passed_is_told_and_one_that_no_call_begins_with_is_the_
     assert results == [3, 3] and late.answers.wait().step == 12
 
 
+def test_a_call_of_a_function_is_counted_and_not_the_steps(program, monkeypatch):
+    made = program()
+    monkeypatch.setattr(type(made.calls), "calls", lambda calls: {"train:step": calls.step // 10})
+    monkeypatch.setattr(type(made.calls), "call_number", lambda calls, step: step + 100)
+    made.calls.step = 40
+    rank = Rank(made, AFTER)
+    rank.ready.wait()
+    rank.pact.arm(4, rank.armed.append, "train:step")
+    assert rank.armed.wait() is False
+    rank.pact.decide(False)
+    late = Rank(made, AFTER)
+    late.ready.wait()
+    late.pact.arm(5, late.armed.append, "train:step")
+    assert late.armed.wait() is True and not made.calls.queue[1:]
+    _, thread = late.train(1)
+    assert late.votes.wait() == (True, "", 141)
+    late.pact.decide(True)
+    thread.join(5)
+    assert late.answers.wait().step == 41
+
+
 @pytest.mark.parametrize("when", ["prepared", "armed"])
 def test_an_edit_that_is_off_before_its_step_leaves_nothing(program, when):
     rank = Rank(program(), AFTER)

@@ -160,9 +160,10 @@ def test_a_save_right_before_the_programs_end_is_answered(tmp_path, last, told):
 import dvm_core as dvm
 from dvm_core import agent
 from dvm_core.frontends import reloadable
-from dvm_core.hotreload import SourceBook
+from dvm_core.hotreload import SourceBook, reloader
 
 RATE = 0.5
+reloader.BOUNDARY_WAIT = 60
 
 
 @dvm.jit

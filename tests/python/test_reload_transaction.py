@@ -204,9 +204,9 @@ def test_closures_made_between_search_and_swap_are_swept(program):
     p = program("def make(k):\n    def add(x):\n        return x + k\n    return add\n\n\nkept = [make(1)]\n")
 
     class Late(Calls):
-        def at_next_call(self, apply, step=0, of=""):
+        def at_next_call(self, apply, number=0, of=""):
             p.module.kept.append(p.module.make(2))  # after the search, before the swap
-            super().at_next_call(apply)
+            return super().at_next_call(apply)
 
     p.calls = p.reloader.host.boundary = Late()
     p.call_until(p.save(p.path.read_text().replace("x + k", "x - k")), lambda: None)

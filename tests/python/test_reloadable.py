@@ -8,7 +8,7 @@ import pytest
 
 import dvm_core as dvm
 from dvm_core import _core
-from dvm_core.frontends import reloadable
+from dvm_core.frontends import array_call, reloadable, signatures
 
 A = dvm.tensor(np.ones((2, 3), np.float32))
 
@@ -191,13 +191,42 @@ def test_a_swap_can_be_for_a_call_of_one_function_with_and_without_replays() -> 
         g(A)
     f(A)
     assert (reloadable.calls()[name], reloadable.calls()[of]) == (before + 1, replayed + 4)
-    assert _core.call_of_step(reloadable.step()) == before + 1 and _core.call_of_step(reloadable.step() - 1) == replayed + 4
+    assert [_core.call_of_step(reloadable.step() - back) for back in (0, 1)] == [(name, before + 1), (of, replayed + 4)]
     seen: list[tuple[int, int]] = []
     reloadable.at_next_call(lambda step: seen.append((step, reloadable.calls()[of])), replayed + 6, of)
     for _ in range(3):
         f(A)
         g(A)
     assert seen == [(reloadable.step() - 2, replayed + 6)] and not reloadable.waiting()
+
+
+def test_what_is_taken_from_the_queue_holds_nothing_up() -> None:
+    f = make()
+    cancel = reloadable.at_next_call(lambda step: None, 10**9, "a function that is called no more")
+    f(A)
+    assert reloadable.waiting()
+    cancel()
+    assert not reloadable.waiting()
+    cancel()  # it has gone
+
+
+def test_a_call_that_cannot_be_described_is_made_all_the_same() -> None:
+    swapped: list[int] = []
+    reloadable.at_next_call(swapped.append)
+    for number in range(4):
+        assert reloadable.attempt(lambda number=number: number, lambda path: True, lambda: 1 / 0, lambda result: 1 / 0) == number
+    assert len(swapped) == 1 and not reloadable.waiting()
+
+
+@pytest.mark.parametrize(("value", "said"), [
+    ({"tensor": A, "int": 2, "float": (0.5, None)}, "dict(tensor: float32[2,3], int: 2, float: tuple(0.5, None))"),
+    ([A, "a"], "list(float32[2,3], a)"),
+])
+def test_arguments_named_like_parts_of_a_signature_are_arguments(value: Any, said: str) -> None:
+    described = signatures.signature(value, array_call.describe)
+    assert signatures.words(described) == said
+    assert signatures.without_sizes(described) == signatures.without_sizes(signatures.signature(value, array_call.describe))
+    assert "2" not in str(signatures.without_sizes(described)).replace("float32", "").replace("', 2)", "")
 
 
 def test_changed_outputs_are_named_with_shapes() -> None:
@@ -235,7 +264,7 @@ def test_registered_functions_are_found_while_alive() -> None:
     assert f.__dvm__.function.__qualname__ == f.__dvm__.name
 
 
-@pytest.mark.parametrize("make_call", [lambda f: f(A), lambda f: reloadable.attempt(f.__dvm__.function, lambda path: True)])
+@pytest.mark.parametrize("make_call", [lambda f: f(A), lambda f: reloadable.attempt(f.__dvm__.function, lambda path: True, tuple, type)])
 def test_ctrl_c_takes_new_code_back_and_the_call_is_not_made_again(make_call: Any) -> None:
     f, passed = make(), []
     f(A)
