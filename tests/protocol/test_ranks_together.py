@@ -55,7 +55,7 @@ def test_all_ranks_take_an_edit_before_the_same_step_or_none(adapter, tmp_path):
     run = Training(adapter, tmp_path)
     run.replace("RATE = 0.5", "RATE = 0.25")
     first = run.answers()
-    assert [body["outcome"] for body in first] == ["applied", "applied"], first
+    assert [body["outcome"] for body in first] == ["applied", "applied"], [body["reasons"] for body in first]
     run.replace("OWN = 0", "OWN = 7")
     for body in run.answers():
         assert body["outcome"] == "refused" and body["reasons"][0].startswith("rank 1: "), body
