@@ -36,11 +36,11 @@ const { folder, remove } = scratchWorkspace({
 
 /** Seconds of processor time of every process below this one, by what it is. */
 function processorTimes() {
-  const rows = execFileSync('ps', ['-eo', 'pid=,ppid=,cputimes=,args='], { encoding: 'utf8' })
+  const rows = execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
     .split('\n')
-    .map((row) => /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(.*)$/.exec(row))
+    .map((row) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(row))
     .filter(Boolean)
-    .map(([, pid, parent, time, args]) => ({ pid: Number(pid), parent: Number(parent), time: Number(time), args }));
+    .map(([, pid, parent, args]) => ({ pid: Number(pid), parent: Number(parent), time: secondsOf(pid), args }));
   const ours = new Set([process.pid]);
   for (let before = 0; before < ours.size; ) {
     before = ours.size;
@@ -53,6 +53,15 @@ function processorTimes() {
     times[what] = (times[what] ?? 0) + time;
   }
   return times;
+}
+/** Linux counts in hundredths of a second; `ps` tells whole ones. */
+function secondsOf(pid) {
+  try {
+    const [user, system] = fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ').slice(11, 13);
+    return (Number(user) + Number(system)) / 100;
+  } catch {
+    return 0; // it has ended
+  }
 }
 const KINDS = [
   [/--type=renderer/, 'workbench and pages'],
@@ -120,7 +129,14 @@ try {
   const rate = (a, b) => (((b ?? 0) - (a ?? 0)) * 1000) / (after.at - before.at);
   const told = Object.entries(after.messages).map(([type, n]) => `${rate(before.messages[type], n).toFixed(1)} ${type}`);
   const spent = Object.entries(timesAfter).map(([what, t]) => `${what} ${rate(times[what], t).toFixed(2)}`);
+  const frames = after.frames - before.frames;
+  const each = Object.entries(timesAfter).map(
+    ([what, t]) => `${what} ${(((t - (times[what] ?? 0)) * 1000) / frames).toFixed(0)}`,
+  );
   console.log(`${rate(before.frames, after.frames).toFixed(1)} frames/s with ${tensors} live tensors of 1 MB`);
+  console.log(
+    `${(frames / (after.step - before.step)).toFixed(2)} frames a step; ms of processor time a frame: ${each.join(', ')}`,
+  );
   console.log(`${rate(before.step, after.step).toFixed(1)} steps/s; to the page, a second: ${told.join(', ')}`);
   console.log(`cores in use: ${spent.join(', ')}`);
   await wb.screenshot(path.join(root, 'build/screenshots/frames.png'));

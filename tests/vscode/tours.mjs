@@ -1,5 +1,5 @@
 // Runs the tours through the workbench, each in a process of its own, and says which of them do not pass every time.
-// usage: node tests/vscode/tours.mjs DIR EXT.vsix [--times N] [NAME ...]      NAME: training, first, stops, looks, files, watch (default: all)
+// usage: node tests/vscode/tours.mjs DIR EXT.vsix [--times N] [NAME ...]      NAME: training, first, stops, looks, files, watch, tiles (default: all)
 // Screenshots of every station are kept in build/screenshots; those of a run that failed in build/screenshots/failed.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -13,6 +13,7 @@ const TOURS = {
   looks: 'tours/looks.mjs',
   files: 'tours/files.mjs',
   watch: 'tours/watch.mjs',
+  tiles: 'tours/tiles.mjs',
 };
 const words = process.argv.slice(2);
 const at = words.indexOf('--times');
