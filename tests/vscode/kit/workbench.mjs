@@ -118,7 +118,13 @@ export class Workbench {
 
   /** Clicks the glyph margin at `line` (the breakpoint gutter). */
   async gutterClick(name, line, options = {}) {
-    const row = await this.#lineBox(name, line);
+    // Lenses that come after the file was opened push its lines down: the click waits until they rest.
+    const row = await until(`line ${line} of ${name} to rest`, async () => {
+      const before = await this.#lineBox(name, line);
+      await sleep(300);
+      const now = await this.#lineBox(name, line);
+      return now.y === before.y ? now : undefined;
+    });
     const ed = await this.editor(name).boundingBox();
     await this.page.mouse.click(ed.x + 10, row.y + row.height / 2, options);
   }
