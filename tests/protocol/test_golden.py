@@ -38,7 +38,9 @@ def test_a_backward_stop_and_steps_of_the_vm(session):
     session.start(FAKE, args=["1"], at=lambda client: client.set_breakpoints(str(FAKE), [{"line": LINE, "mode": "backward"}]))
     session.event("breakpoint")
     session.stopped()
-    session.stack(1, startFrame=0, levels=2)
+    top = session.stack(1, startFrame=0, levels=2)[0]
+    session.request("disassemble", memoryReference=top["instructionPointerReference"], instructionOffset=-1, instructionCount=3)
+    session.refusal("goto", threadId=1, targetId=1)
     session.request("next", threadId=1, granularity="instruction")
     session.stopped()
     session.stack(1, startFrame=0, levels=1)
@@ -50,7 +52,7 @@ def test_a_backward_stop_and_steps_of_the_vm(session):
 
 
 def test_writes_and_data_breakpoints(session):
-    frame = at_the_line(session, client_args={"supportsMemoryEvent": True})
+    frame = at_the_line(session, client_args={"supportsMemoryEvent": True, "supportsInvalidatedEvent": True})
     scope = session.scopes(frame)["Tensors"]["variablesReference"]
     x = session.variables(scope)[0]
     values = session.variables(x["variablesReference"])[5]
@@ -77,10 +79,50 @@ def test_what_is_asked_about_a_stop(session):
     session.request("completions", frameId=frame, text="x", column=2)
     session.request("loadedSources")
     session.refusal("exceptionInfo", threadId=1)
+    session.request("threads")
+    session.request("gotoTargets", source={"path": str(FAKE)}, line=LINE + 1)
     session.request("breakpointLocations", source={"path": str(FAKE)}, line=LINE, endLine=LINE + 1)
     session.set_breakpoints(str(FAKE), [])
     session.go_on()
     finish(session, "asked")
+
+
+def test_values_in_other_forms(session):
+    """In hexadecimal, for the clipboard, as bytes, and as a program's listing."""
+    frame = at_the_line(session, client_args={"supportsVariableType": True})
+    for form in ({}, {"format": {"hex": True}}):
+        n = session.request("evaluate", expression="n", frameId=frame, context="watch", **form)
+        values = session.variables(n["variablesReference"], **form)[5]
+        session.variables(values["variablesReference"], filter="indexed", start=0, count=1, **form)
+        session.request("evaluate", expression="n.sum()", frameId=frame, context="repl", **form)
+    session.request("evaluate", expression="x", frameId=frame, context="clipboard")
+    x = session.request("evaluate", expression="x", frameId=frame, context="watch")
+    session.request("readMemory", memoryReference=x["memoryReference"], offset=40, count=16)
+    listing = next(source for source in session.request("loadedSources")["sources"] if source.get("sourceReference"))
+    session.request("source", sourceReference=listing["sourceReference"], source=listing)
+    session.refusal("source", sourceReference=7)
+    session.set_breakpoints(str(FAKE), [])
+    session.go_on()
+    finish(session, "forms")
+
+
+def test_requests_of_our_own(session):
+    frame = at_the_line(session)
+    session.request("dvm/status")
+    watch = session.request("dvm/watch", expression="h", what="stats", everyN=1)["watchId"]
+    session.refusal("dvm/watch", expression="h", what="colours")
+    session.request("dvm/tensor", expression="x", frameId=frame, maxBytes=8)
+    session.request("dvm/programs")
+    session.request("dvm/program", id=3, level="tensor")
+    session.request("dvm/memory", step=1)
+    session.request("setExceptionBreakpoints", filters=[], filterOptions=[{"filterId": "range", "condition": "abs_max > 1e4"},
+                                                                          {"filterId": "zeros", "condition": "share >"}])
+    session.request("setExceptionBreakpoints", filters=[])
+    session.refusal("dvm/unwatch", watchId=watch + 1)
+    session.request("dvm/unwatch", watchId=watch)
+    session.set_breakpoints(str(FAKE), [])
+    session.go_on()
+    finish(session, "own")
 
 
 def test_a_program_that_is_started_anew(session):
