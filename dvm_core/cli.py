@@ -90,6 +90,9 @@ def _parser() -> argparse.ArgumentParser:
         "--ops", nargs="*", metavar="OP", help="check every op (or these) against float64 NumPy, in every mode, and against the frameworks"
     )
     doctor.add_argument("--device", help="look at this device: is it there, what does each op run on")
+    doctor.add_argument(
+        "--coverage", nargs=argparse.REMAINDER, metavar="SCRIPT", help="run a script (with arguments) and print which of its ops ran where"
+    )
     doctor.set_defaults(command=_doctor)
 
     adapter = commands.add_parser("adapter", help="start the debug adapter (on stdio, or --listen HOST:PORT)", add_help=False)
@@ -109,16 +112,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    script = Path(arguments.script)
+def _served(name: str, args: list[str], device: str) -> Path:
+    """A script that is to be run here with these arguments, `import dvm` served."""
+    script = Path(name)
     if not script.is_file():
-        raise ArgumentError(f"there is no script {arguments.script!r}")
+        raise ArgumentError(f"there is no script {name!r}")
+    devices.set_device(device)
+    scripts.serve_dvm()
+    sys.argv = [name, *args]
+    sys.path.insert(0, str(script.resolve().parent))
+    return script
+
+
+def _run(arguments: argparse.Namespace) -> int:
     from . import lastrun
 
-    devices.set_device(arguments.device)
-    scripts.serve_dvm()
-    sys.argv = [arguments.script, *arguments.args]
-    sys.path.insert(0, str(script.resolve().parent))
+    script = _served(arguments.script, arguments.args, arguments.device)
     if arguments.advise:
         from .frontends import sampling
 
@@ -303,6 +312,8 @@ def _reload(arguments: argparse.Namespace) -> int:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    if arguments.coverage is not None:
+        return _doctor_coverage(arguments.coverage, arguments.device or "cpu")
     if arguments.ops is not None and arguments.device is not None:
         raise ArgumentError("--device does not go with --ops, which checks this processor; --device D alone says what runs each op there")
     if arguments.ops is not None:
@@ -314,6 +325,19 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from .doctor import report
 
     return report(color)
+
+
+def _doctor_coverage(command: list[str], device: str) -> int:
+    from . import coverage
+    from .frontends import observed
+
+    script = _served(command[0] if command else "", command[1:], device)
+    observed.timed = True
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    finally:
+        print(coverage.report())
+    return 0
 
 
 def _doctor_ops(ops: list[str], color: bool) -> int:

@@ -88,7 +88,7 @@ def run(c: Any, func: Any, name: str, args: tuple, call: tuple) -> Any:
     observed.of(c.function).fallbacks[name] += 1
     c.flush()
     c.untraceable = f"MindSpore runs {name}"
-    results = _execute(c, func, args, name)
+    results = observed.of(c.function).elsewhere(name, lambda: _execute(c, func, args, name))
     return _adopt(c, name, args, tensors, results)
 
 

@@ -2,7 +2,13 @@
 from __future__ import annotations
 
 import collections
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+T = TypeVar("T")
+timed = False  # whether ops that the framework runs are timed (`dvm doctor --coverage`)
 
 _FUNCTIONS = 1024  # told apart; names may be without end
 
@@ -12,6 +18,7 @@ class Observed:
     """Of the functions of one name. Times are in microseconds, of sampled calls (`dvm run --advise`)."""
 
     fallbacks: collections.Counter[str] = field(default_factory=collections.Counter)  # op -> times the framework ran it
+    seconds: collections.Counter[str] = field(default_factory=collections.Counter)  # op -> in those, while they are timed
     recordings: int = 0  # calls whose Python body ran
     operations: int = 0  # of the framework, in those
     traces: int = 0  # of graph mode
@@ -21,6 +28,17 @@ class Observed:
     captured: list[float] = field(default_factory=list)
     native: list[float] = field(default_factory=list)
     uncompared: str = ""  # why no call was made by the framework
+
+
+    def elsewhere(self, op: str, run: Callable[[], T]) -> T:
+        """Runs an op by the framework, and times it if that is asked for."""
+        if not timed:
+            return run()
+        start = time.perf_counter()
+        try:
+            return run()
+        finally:
+            self.seconds[op] += time.perf_counter() - start  # type: ignore[assignment]
 
 
 _functions: dict[str, Observed] = {}

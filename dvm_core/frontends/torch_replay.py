@@ -8,7 +8,6 @@ plan gives the bits that recording gives. It holds no tensor.
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ import torch
 from torch.fx import Node
 
 from .. import _core
+from .observed import Observed
 from .torch_layouts import Order, back
 from .torch_ops import Parts, Value
 
@@ -44,7 +44,7 @@ class View(NamedTuple):
 class Call:
     """A step: PyTorch runs an op."""
 
-    def __init__(self, target: Any, args: tuple, kwargs: dict, into: Slot, counted: tuple[Counter[str], str] | None = None) -> None:
+    def __init__(self, target: Any, args: tuple, kwargs: dict, into: Slot, counted: tuple[Observed, str] | None = None) -> None:
         self.target, self.into, self.counted = _METHODS.get(target, target), into, counted  # counted: the fallback's name, if it is one
         self.args, self.kwargs = args, kwargs
         self.plain = [None if isinstance(a, (Slot, tuple, list)) else a for a in args]
@@ -52,15 +52,18 @@ class Call:
         self.deep = [(at, a) for at, a in enumerate(args) if isinstance(a, (tuple, list))]
 
     def __call__(self, slots: list[Any]) -> bool:
-        if self.counted is not None:
-            counts, name = self.counted
-            counts[name] += 1
         args = self.plain.copy()
         for at, slot in self.top:
             args[at] = slots[slot]
         for at, tree in self.deep:
             args[at] = filled(tree, slots)
-        slots[self.into] = self.target(*args, **{name: filled(a, slots) for name, a in self.kwargs.items()})
+        named = {name: filled(a, slots) for name, a in self.kwargs.items()}
+        if self.counted is None:
+            slots[self.into] = self.target(*args, **named)
+            return True
+        seen, name = self.counted
+        seen.fallbacks[name] += 1
+        slots[self.into] = seen.elsewhere(name, lambda: self.target(*args, **named))
         return True
 
 
@@ -158,7 +161,7 @@ class Builder:
         args, kwargs = self._args(node)
         self.entries[node] = View(slot, made.data_ptr() - self.addresses.get(slot, 0), node.target, args, kwargs)
 
-    def call(self, node: Node, made: Any, counted: tuple[Counter[str], str] | None = None) -> None:
+    def call(self, node: Node, made: Any, counted: tuple[Observed, str] | None = None) -> None:
         """PyTorch ran the node's op."""
         tags = () if node.target is operator.getitem else getattr(node.target, "tags", _UNSURE)
         if not _UNSURE.isdisjoint(tags) or not isinstance(made, (torch.Tensor, tuple, list, type(None))):

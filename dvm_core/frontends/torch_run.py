@@ -141,7 +141,7 @@ class Run(Emitter):
     def called(self, node: torch.fx.Node, result: Any, fallback: str = "") -> Any:
         """A node's result that torch gave."""
         if self.builder is not None:
-            self.builder.call(node, result, (observed.of(self.graph.name).fallbacks, fallback) if fallback else None)
+            self.builder.call(node, result, (observed.of(self.graph.name), fallback) if fallback else None)
         return result
 
     def operand(self, node: torch.fx.Node, tree: Any, values: dict) -> Any:
@@ -196,7 +196,9 @@ class Run(Emitter):
         values.update({other: Parts(made[v] if isinstance(v, Value) else v for v in value) for other, value in parts.items()})
         target: Any = node.target
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
-        return self.called(node, target(*args, **kwargs), name if counted else "")
+        if not counted:
+            return self.called(node, target(*args, **kwargs))
+        return self.called(node, observed.of(self.graph.name).elsewhere(name, lambda: target(*args, **kwargs)), name)
 
     def notice(self, name: str) -> None:
         """Counts an op that torch runs, and tells of it once for each line."""

@@ -76,6 +76,14 @@ def test_run_prints_where_the_time_went(script):
     assert any(line.startswith("selector: 0.0% of ") for line in lines)
 
 
+def test_doctor_says_which_ops_of_a_script_ran_where(script):
+    code, out, err = run("doctor", "--coverage", script(KERNEL), "--fast")
+    assert code == 0 and "['--fast']" in out, err
+    rows = [line.split() for line in out.splitlines()]
+    assert ["EXP", "us", "1"] in rows and ["ADD", "us", "1"] in rows and rows[-1][0] == "100.0%"
+    assert next(row for row in rows if row[:1] == ["step"])[1:3] == ["1", "2"]
+
+
 def test_an_exception_of_the_script_is_its_own(script):
     code, _, err = run("run", script("def f():\n    raise ValueError('mine')\nf()"))
     assert code == 1 and "kernel.py" in err and err.rstrip().endswith("ValueError: mine")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch_kit import fresh, torch  # noqa: F401 - the fixture among them
 
+from dvm_core import coverage
 from dvm_core.frontends import observed
 
 F = torch.nn.functional
@@ -74,3 +75,15 @@ def test_heads_that_share_keys_a_padded_table_and_padded_images():
     close_to_float64(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True), q, k, v)
     close_to_float64(lambda table: F.embedding(index, table, padding_idx=2), table)
     close_to_float64(lambda a: (F.pad(a, (1, 2, 1, 0), mode="reflect"), F.interpolate(a, scale_factor=2, mode="bilinear")), image)
+
+
+def test_the_report_on_coverage_times_what_pytorch_runs_recorded_and_replayed(monkeypatch):
+    monkeypatch.setattr(observed, "_functions", {})
+    monkeypatch.setattr(observed, "timed", True)
+    compiled = torch.compile(lambda a: (a * 2).cumprod(1), backend="dvm")
+    for _ in range(3):
+        compiled(torch.rand(2, 3))
+    seen = observed.of("torch forward")
+    assert seen.fallbacks == {"aten.cumprod.default": 3} and seen.seconds["aten.cumprod.default"] > 0
+    row = next(line.split() for line in coverage.report().splitlines() if line.startswith("aten.cumprod.default"))
+    assert row[1:3] == ["PyTorch", "3"] and any(place.startswith(__file__) for place in row[4:])
