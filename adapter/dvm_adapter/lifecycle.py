@@ -98,7 +98,7 @@ async def begin(session: Session, config: Config) -> Body:
             session.spawn(peer.kill_untraced())
             raise
     if config.launched and peer.process is not None:
-        died = asyncio.ensure_future(_died_at_start(session, peer.process.pid))
+        died = asyncio.ensure_future(_died_at_start(session, peer.process.pid, forwarded.get("console") == "internalConsole"))
         await asyncio.wait({answer, died}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done() and died.result():
             answer.cancel()
@@ -126,10 +126,11 @@ async def _choose_entrance(config: Config, pid: int, forwarded: Body) -> str:
     return new_token()
 
 
-async def _died_at_start(session: Session, debugpy: int) -> bool:
+async def _died_at_start(session: Session, debugpy: int, starts: bool = False) -> bool:
     """True when the program has gone before it was connected: debugpy would wait a minute for it, deaf to everything else.
 
-    Its launcher then has no child and nothing to do, or has gone as well. A launcher still starting has no child either, but works."""
+    Its launcher then has no child and nothing to do, or has gone as well. A launcher still starting has no child either, but works, or
+    debugpy's adapter does, which it waits for. starts: that starts the launcher itself, which may come and go between two looks."""
     idle, since, may_idle, seen = "", time.monotonic(), IDLE_LAUNCHER, False
     while not session.started:
         launcher = await asyncio.to_thread(launcher_of, debugpy)
@@ -137,7 +138,9 @@ async def _died_at_start(session: Session, debugpy: int) -> bool:
         if alive:
             may_idle = LEFT_LAUNCHER
         seen = seen or bool(launcher)
-        now = "gone" if seen and not launcher else asleep_since(launcher) if launcher and not alive else ""
+        now = "gone" if seen and not launcher else ""
+        if not now and not alive and (launcher or starts and not children(debugpy)):
+            now = _both(asleep_since(launcher), asleep_since(debugpy)) if launcher else asleep_since(debugpy)
         if now == "gone":
             may_idle = GONE_LAUNCHER
         if not now or now != idle:
@@ -146,6 +149,10 @@ async def _died_at_start(session: Session, debugpy: int) -> bool:
             return True
         await asyncio.sleep(LOOK_AT_LAUNCHER)
     return False
+
+
+def _both(first: str, second: str) -> str:
+    return f"{first}, {second}" if first and second else ""
 
 
 def check_program(config: Config) -> None:

@@ -153,6 +153,8 @@ def test_modules_and_a_numeric_filter_that_says_what_it_found(session):
     session.start(FAKE, args=["1"], at=lambda client: client.request("setExceptionBreakpoints", filters=["nan"]))
     thread = session.stopped(reason="exception")["threadId"]
     session.request("exceptionInfo", threadId=thread)
+    for _ in ("__main__", "runpy"):
+        session.event("module")
     total = session.request("modules", startModule=0, moduleCount=1)["totalModules"]
     session.request("modules", startModule=total - 1)
     session.request("modules", startModule=total, moduleCount=5)

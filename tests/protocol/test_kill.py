@@ -100,6 +100,24 @@ def test_a_launcher_whose_program_has_gone_is_not_waited_for_as_one_that_has_non
     assert asyncio.run(look()) is died
 
 
+@pytest.mark.parametrize("launcher, asleep, starts, died", [
+    (5, {5: "0 0", 4: "1 1"}, True, True), (5, {5: "0 0", 4: ""}, True, False),  # debugpy's adapter works, which the launcher waits for
+    (None, {4: "1 1"}, True, True), (None, {4: "1 1"}, False, False),  # come and gone between two looks, or started by the client
+    (None, {4: ""}, True, False)])
+def test_a_launcher_with_nothing_to_do_is_waited_for_as_long_as_what_it_waits_for_works(launcher, asleep, starts, died, monkeypatch):
+    monkeypatch.setattr(lifecycle, "IDLE_LAUNCHER", 0.05)
+    monkeypatch.setattr(lifecycle, "launcher_of", lambda debugpy: launcher)
+    monkeypatch.setattr(lifecycle, "asleep_since", asleep.get)
+    monkeypatch.setattr(lifecycle, "children", lambda process: [])
+    session = SimpleNamespace(started=False)
+
+    async def look():
+        asyncio.get_running_loop().call_later(20 if died else 0.5, setattr, session, "started", True)
+        return await lifecycle._died_at_start(session, 4, starts)
+
+    assert asyncio.run(look()) is died
+
+
 def test_a_launch_ends_when_program_and_launcher_die_before_the_debugger_reaches_them(adapter, tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nsleep 0.7\nkill -9 $PPID\nkill -9 $$\n")
