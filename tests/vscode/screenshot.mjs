@@ -63,7 +63,12 @@ try {
   await sleep(1000);
   // The lower half took the stopped line out of sight.
   await page.mouse.move(1000, 250);
-  await page.mouse.wheel(0, 240);
+  await until('it again', async () => {
+    await page.mouse.wheel(0, 40);
+    await sleep(200);
+    return (await wb.stoppedLine(MODEL)) === line;
+  });
+  await page.mouse.wheel(0, 60);
   await page.mouse.move(900, 880);
   await sleep(1500);
   await wb.screenshot(out);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the workbench tests need into DIR: code-server (VS Code's workbench in a browser) and playwright-core (drives Chromium),
-# both from npm. Debian's chromium and ripgrep are installed when missing and allowed. Finished steps are skipped.
+# both from npm. Debian's chromium, ripgrep and a Chinese font are installed when missing and allowed. Finished steps are skipped.
 #
 # usage: setup.sh DIR
 # env:   NODE_HEADERS  prefix whose include/node holds node.h, where it is not beside node
@@ -18,6 +18,10 @@ if [ -z "${CHROMIUM:-}" ] && ! command -v chromium >/dev/null && ! command -v ch
   need_package chromium
 fi
 need_command g++ build-essential
+# Chinese characters of the workbench in Chinese: nothing but its pictures depends on them, so where they cannot be installed they are left out.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ -z "$(fc-list :lang=zh-cn 2>/dev/null)" ]; then
+  need_package fonts-wqy-microhei
+fi
 install_needed
 
 # Native modules are compiled against headers beside node, or Debian's; without either node-gyp fetches them itself.

@@ -96,6 +96,7 @@ await tour('stops', work, async ({ wb, station }) => {
       const box = wb.page.locator('.exception-widget:visible').first();
       return (await box.count()) ? box.innerText() : undefined;
     });
+    await until('the tensors there', async () => (await wb.variables()).some((row) => row.name === 'logs'));
     assert.match(told, /LOG made \d+ NaN in logs/);
     assert.match(told, /the first at \[\d+, \d+\]: NaN from \(h \+ shift\) = -/);
   });
