@@ -2,12 +2,18 @@
 images. All of it ours, forward and backward; gradients against float64."""
 from __future__ import annotations
 
+import pytest
 from torch_kit import fresh, torch  # noqa: F401 - the fixture among them
 
 from dvm_core import coverage
 from dvm_core.frontends import observed
 
 F = torch.nn.functional
+
+
+@pytest.fixture(autouse=True)
+def seeded(fresh):  # noqa: F811 - the fixture
+    torch.manual_seed(0)
 
 
 def ours(function, *args):

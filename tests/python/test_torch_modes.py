@@ -67,6 +67,7 @@ def test_a_call_within_a_mode_gives_what_pytorch_gives_and_leaves_nothing_behind
 @pytest.mark.parametrize("outside", [False, True])
 def test_a_backward_that_is_compiled_while_it_runs(outside):
     """outside: whether the forward, which is ours as well, ran before compiled autograd was turned on."""
+    torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
 
     def loss(x):
@@ -85,6 +86,7 @@ def test_a_backward_that_is_compiled_while_it_runs(outside):
 
 
 def test_a_step_that_is_compiled_with_its_backward():
+    torch.manual_seed(0)
     model = torch.nn.Linear(4, 3)
 
     def step(x):
