@@ -46,5 +46,6 @@ def _made(pace: Message, of: str) -> int:
 def _counted(calls: list[dict[str, list[float]]]) -> str:
     common = [name for name in calls[0] if all(name in others for others in calls)]
     near = [name for name in common if max(each[name][0] for each in calls) - min(each[name][0] for each in calls) <= _TOGETHER]
-    lately = [name for name in near if max(each[name][1] for each in calls) <= _LATELY]
+    ages = {name: [each[name][1] for each in calls] for name in near}
+    lately = [name for name in near if 0 <= min(ages[name]) <= max(ages[name]) <= _LATELY] or [name for name in near if -1 in ages[name]]
     return max(lately, key=lambda name: calls[0][name][0], default="")

@@ -1,7 +1,6 @@
 """How far and how fast a rank is: what the commands need by which ranks take an edit."""
 from __future__ import annotations
 
-import math
 import time
 from typing import Any, Protocol
 
@@ -10,7 +9,6 @@ from ..hotreload import Pact, Reloader
 from .connection import Connection
 
 _RATED = 0.2  # seconds over which the pace is taken
-_LONG = 1e9  # seconds: longer ago than can be said
 _MOST = 100  # captured functions that are told of, the most called
 
 
@@ -21,7 +19,7 @@ class Pace:
         self._rate = 0.0
         self._since, self._step = 0.0, 0
         self._looked = False
-        self._calls: dict[str, tuple[int, float]] = {}  # by captured function, with the time at which they were first seen to be so many
+        self._calls: dict[str, tuple[int, float]] = {}  # by captured function, when they were first seen to be so many, 0 if not since
 
     def look(self) -> None:
         """To be called now and then."""
@@ -35,15 +33,15 @@ class Pace:
     def _seen(self, now: float) -> dict[str, tuple[int, float]]:
         for name, count in reloadable.calls().items():
             if self._calls.get(name, (0, now))[0] != count:
-                self._calls[name] = count, now if self._looked else -math.inf  # when those before the first look were made is not known
+                self._calls[name] = count, now if self._looked else 0.0
         self._looked = True
         return self._calls
 
     def message(self) -> dict[str, Any]:
-        """step; rate: steps a second; calls: by captured function [calls so far, seconds since the last one]."""
+        """step; rate: steps a second; calls: by captured function [calls so far, seconds since the last one, -1 if that is not known]."""
         now = time.monotonic()
         most = sorted(self._seen(now).items(), key=lambda entry: -entry[1][0])[:_MOST]
-        calls = {name: [count, min(now - since, _LONG)] for name, (count, since) in most}
+        calls = {name: [count, now - since if since else -1] for name, (count, since) in most}
         return {"step": reloadable.step(), "rate": self._rate, "calls": calls}
 
 

@@ -155,6 +155,7 @@ def calls(**counts):
     ([calls(first=7), calls(second=7)], "step 15"),
     ([{**calls(step=7), "calls": {"a:warm_up": [50, 61.0], "a:step": [7, 1.0]}}] * 2, "call 8 of `step`"),
     ([{**calls(step=7), "calls": {"a:step": [7, 3600.0]}}] * 2, "step 15"),  # steps are a compiled model's
+    ([calls(step=7), {**calls(step=7), "calls": {"train:step": [7, -1]}}], "call 8 of `step`"),  # one has just looked for the first time
     ([{**calls(step=50), "rate": 100.0}] * 2, "call 52 of `step`"),  # of two calls a step
 ])
 def test_ranks_meet_at_a_call_of_a_function_in_which_they_keep_together(paces, met):
