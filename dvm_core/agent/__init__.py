@@ -107,10 +107,10 @@ def make_reloader(book: Any, news: Any, thread: Any = None, **host: Any) -> Any:
     import dvm_wire
 
     from .. import _core
-    from ..frontends import reloadable
+    from ..frontends import attempts, reloadable
     from ..hotreload import Host, Reloader
 
-    known = Host(reloadable, _core.programs, step=reloadable.step, capturing=reloadable.calling, settle=dvm_wire.settle, **host)
+    known = Host(reloadable, _core.programs, step=reloadable.step, capturing=attempts.calling, settle=dvm_wire.settle, **host)
     return Reloader(book, known, news, thread, done())
 
 

@@ -4,9 +4,8 @@ Hot reload prepares everything elsewhere and queues the swap with `at_next_call`
 the next outermost captured call. With `trial` that call decides: if recording raises, or the results no longer have the shapes and
 dtypes that the last good call with the same inputs had, the swap is undone and the call is made again with the old code
 (Ctrl-C is no fault of the code: the swap is undone, the call is not made again). For each other captured function its first call behind
-the swap is a late trial: if that fails with the new code in it, the swap is undone and the call is made again as well. A front end
-whose calls begin elsewhere makes them by `attempt`, and tells that a part of one has ended by `passed`; beside captured functions it ends
-trials of its own code only.
+the swap is a late trial: if that fails with the new code in it, the swap is undone and the call is made again as well. Calls of a front
+end that begin elsewhere are in `attempts`.
 """
 from __future__ import annotations
 
@@ -17,15 +16,14 @@ import threading
 import traceback
 import types
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from .. import _core
 from ..errors import Error
-from . import capture
 from .notices import notice
-from .signatures import without_sizes, words
+from .signatures import words
 
 T = TypeVar("T")
 Check = Callable[[Hashable], None]
@@ -50,7 +48,6 @@ class Queued:
 
 
 _LATE = 64  # swaps that have one ahead
-_UNKNOWN = 2  # calls by `attempt` of kinds that were not seen before, after which what is queued is swapped all the same
 _SIGNATURES = 4096  # remembered (function, inputs) -> outputs pairs; the oldest are forgotten
 
 _lock = threading.RLock()
@@ -60,11 +57,9 @@ _late: dict[str, list[Late]] = {}  # by captured function that was not called si
 _late_lock = threading.RLock()
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
-_results: dict[Hashable, Hashable] = {}  # of calls by `attempt` since something was queued, by what was called with what,
-_looked = 0  # and how many calls that were
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
 _here = threading.local()
-_attempts: dict[int, set[Any]] = {}  # of the threads that make such a call: what has passed in it while something waited
+_rounds = 0
 version = 0  # goes up whenever queued code was put in force or taken back; traces of graph mode depend on it
 
 
@@ -72,7 +67,7 @@ def _in_child() -> None:
     """After a fork: the threads that made calls or held a lock are the parent's, and so is what waits for a call."""
     global _lock, _late_lock
     _lock, _late_lock = threading.RLock(), threading.RLock()
-    for waiting_for in (_queue, _trials, _on_success, _attempts):
+    for waiting_for in (_queue, _trials, _on_success):
         waiting_for.clear()
     _hold()
 
@@ -115,12 +110,10 @@ def call_number(step: int) -> int:
 def at_next_call(apply: Callable[[int], None], number: int = 0, of: str = "") -> Callable[[], None]:
     """Queues `apply(step)`: it runs on the training thread at the next outermost captured call, before that records anything. number: of
     the first call that it is for; of: not of all calls, but of those of that captured function. Gives what takes it from the queue."""
-    global _looked
+    global _rounds
     entry = Queued(apply, number, of)
     with _lock:
-        if not waiting():
-            _results.clear()
-            _looked = 0
+        _rounds += not waiting()
         _queue.append(entry)
         _hold()
 
@@ -136,11 +129,6 @@ def at_next_call(apply: Callable[[int], None], number: int = 0, of: str = "") ->
 def held() -> contextlib.AbstractContextManager[Any]:
     """While it is entered, no captured call begins."""
     return _lock
-
-
-def agrees_when_recorded() -> bool:
-    """For `apply`: whether what is recorded of the call about to begin can be agreed to before it is executed."""
-    return not getattr(_here, "passing", False)
 
 
 def trial(undo: Callable[[BaseException], None], path: str = "", agree: Callable[[], None] = lambda: None,
@@ -170,13 +158,8 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     """Makes one outermost captured call: `run(step, check)` records and runs the function; it must pass the signature of its results
     to `check` before it executes anything. inputs: signature of the arguments."""
     global version
-    with _lock:
-        number = _core.begin_call(name)
-        due = _queued(number, name)
-    for apply in due:
-        _guarded(apply, number)
-    if due:
-        version += 1
+    number = _core.begin_call(name)
+    swap(number, name)
     with _lock:
         trials, successes = list(_trials), [callback for callback, _ in _on_success]
         _trials.clear()
@@ -194,7 +177,7 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
             result = run(number, check)
         except BaseException as error:  # any failure of the new code takes it back
             for trial in reversed(trials):
-                _guarded(trial.undo, error)
+                guarded(trial.undo, error)
             version += 1
             if not isinstance(error, Exception):  # Ctrl-C: nobody waits for this call any more
                 raise
@@ -205,7 +188,7 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     if tried or name in _late:
         _passed(name, [trial.late for trial in trials if trial.late is not None] if tried else [])
     for callback in successes:
-        _guarded(callback, number)
+        guarded(callback, number)
     return result
 
 
@@ -242,11 +225,11 @@ def _without(lates: list[Late], error: Exception, number: int, key: tuple[str, H
             result = run(number, lambda outputs: _check_late(key, outputs))
         except Exception as again:
             alike = type(again) is type(error) and (str(again) == str(error) or isinstance(again, OutputsChanged))
-            _guarded(undone, not alike)
+            guarded(undone, not alike)
             version += alike
             error = error if alike else again
         else:
-            _guarded(undone, True)
+            guarded(undone, True)
             traceback.clear_frames(error.__traceback__)
             return result
     if isinstance(error, OutputsChanged):  # so it does without the edits
@@ -271,141 +254,68 @@ def _blamed(late: Late, error: Exception) -> Undone | None:
             return None
 
 
-def attempt(run: Callable[[], T], shows: Callable[[str], bool], kind: Callable[[], Hashable], results: Callable[[T], Hashable]) -> T:
-    """Makes a call of a front end that does not begin it here. What is queued is swapped before it, once another of its kind has shown what
-    its results are like; it is the trial then: if it fails, or its results are otherwise, the new code is taken back and the call is made
-    again. shows(path): whether code of that file is in calls of the front end; a trial that a captured function can show and they cannot
-    goes on. kind(): its name, what else it differs by, and the signatures of its arguments; results(result): that of what it gives."""
-    thread = threading.get_ident()
-    if thread in _attempts:
-        return run()
-    _attempts[thread] = set()
-    try:
-        due: frozenset[str] = frozenset()
-        its = _described(kind) if waiting() else None
-        if waiting():
-            if _is_ready(its):
-                _swap()
-            due = _due(shows)
-        try:
-            result = run()
-            if waiting():
-                _look(its or _described(kind), _described(lambda: results(result)), bool(due))
-        except BaseException as error:
-            if not waiting():
-                raise
-            over = _due(shows)
-            _take_back(over, error)  # also what was swapped meanwhile: its answer may be the last
-            if not due & over or not isinstance(error, Exception):
-                raise
-            traceback.clear_frames(error.__traceback__)  # as above
-        else:
-            if waiting():
-                _end(due)
-            return result
-        return run()
-    finally:
-        _attempts.pop(thread, None)
-
-
-def _described(describe: Callable[[], Hashable]) -> Hashable | None:
-    """None where something of the program's own, such as a `__len__`, cannot be asked: the call is made all the same."""
-    try:
-        found = describe()
-        hash(found)
-    except Exception:
-        return None
-    return found
-
-
-def _is_ready(kind: Hashable | None) -> bool:
-    """Whether what is queued is to be swapped before a call of that kind: it is known, others have shown nothing, or ranks wait for it."""
+def swap(step: int, name: str = "", recorded: bool = True) -> None:
+    """Runs what that step, a call of the captured function of that name, is to begin with. recorded: whether it is recorded whole before
+    anything of it is executed."""
+    global version
     with _lock:
-        return bool(_queue) and (_known(kind) is not None or _looked >= _UNKNOWN or any(entry.number for entry in _queue))
+        due = _queued(step, name)
+    _here.recorded = recorded
+    for apply in due:
+        guarded(apply, step)
+    version += bool(due)
 
 
-def _look(kind: Hashable | None, results: Hashable | None, tried: bool) -> None:
-    """Compares the results of a trial with those of a call before it, of its kind and with arguments of the same shapes, or at least of as
-    many axes."""
-    global _looked
-    _looked += 1
-    if kind is None or results is None:
-        return
-    known = _known(kind) if tried else None
-    if known is not None and known != results and (kind in _results or without_sizes(known) != without_sizes(results)):
-        raise _changed(kind, known, results)
-    _results[kind] = _results[without_sizes(kind)] = results
+def agrees_when_recorded() -> bool:
+    """For `apply`: whether what is recorded of the call about to begin can be agreed to before it is executed."""
+    return getattr(_here, "recorded", True)
 
 
-def _known(kind: Hashable | None) -> Hashable | None:
-    return _results.get(kind, _results.get(without_sizes(kind)))
+def rounds() -> int:
+    """How often something was queued where nothing was."""
+    return _rounds
 
 
-def passed(shows: Callable[[str], bool], part: Any) -> None:
-    """A call by `attempt` has ended, or a part of it: of one that is a loop, in which the same part ends twice, a round has."""
-    parts = _attempts.get(threading.get_ident())
-    if parts is None or part in parts:
-        _end(_due(shows))
-        _swap()
-    else:
-        parts.add(part)
-
-
-def calling() -> bool:
-    """Whether a call is made that an edit should not come into."""
-    return bool(_attempts) or bool(capture.captures())
-
-
-def _due(shows: Callable[[str], bool]) -> frozenset[str]:
+def first_number() -> int | None:
+    """Of the calls that what is queued waits for: 0 for any; None if nothing is queued."""
     with _lock:
-        return frozenset(path for path in [trial.path for trial in _trials] + [path for _, path in _on_success] if _shown(path, shows))
+        return max((entry.number for entry in _queue), default=None)
 
 
-def _end(over: frozenset[str]) -> None:
+def awaited() -> list[str]:
+    """The files, "" for any, whose trials are to be ended by a call."""
+    with _lock:
+        return [trial.path for trial in _trials] + [path for _, path in _on_success]
+
+
+def end(over: Collection[str]) -> None:
     """The trials of these files have passed."""
     number = _core.step()
     with _lock:
         successes = [callback for callback, path in _on_success if path in over]
         _forget(over)
-        _hold()
     for callback in successes:
-        _guarded(callback, number)
+        guarded(callback, number)
 
 
-def _swap() -> None:
-    """Swaps what is queued, on the thread that makes the calls: which of them is next is not known."""
-    global version
-    number = _core.step() + 1
-    with _lock:
-        due = _queued(number)
-    _here.passing = True
-    try:
-        for apply in due:
-            _guarded(apply, number)
-    finally:
-        _here.passing = False
-    version += bool(due)
-    with _lock:
-        _hold()
-
-
-def _take_back(over: frozenset[str], error: BaseException) -> None:
+def take_back(over: Collection[str], error: BaseException) -> None:
+    """The trials of these files have failed."""
     global version
     with _lock:
         undos = [trial.undo for trial in _trials if trial.path in over]
         _forget(over)
-        _hold()
     for undo in reversed(undos):
-        _guarded(undo, error)
+        guarded(undo, error)
     version += bool(undos)
 
 
-def _forget(over: frozenset[str]) -> None:
+def _forget(over: Collection[str]) -> None:
     _on_success[:] = [entry for entry in _on_success if entry[1] not in over]
     _trials[:] = [trial for trial in _trials if trial.path not in over]
+    _hold()
 
 
-def _queued(step: int, name: str = "") -> list[Callable[[int], None]]:
+def _queued(step: int, name: str) -> list[Callable[[int], None]]:
     """Takes from the queue what that step, a call of the captured function of that name, is to begin with. Under the lock."""
     call = call_number(step)
     due = [entry for entry in _queue if entry.of in ("", name) and entry.number <= (call if entry.of else step)]
@@ -418,16 +328,7 @@ def waiting() -> bool:
     return bool(_queue or _trials or _on_success)
 
 
-def _shown(path: str, shows: Callable[[str], bool]) -> bool:
-    # Whether a call of a front end that shows these files ends the trial of one: no captured function can tell more about it.
-    if not path or not (_functions or calls()):
-        return True
-    real = os.path.realpath(path)
-    codes = [getattr(getattr(captured, "function", None), "__code__", None) for captured in _functions]
-    return shows(path) and not any(code is not None and os.path.realpath(code.co_filename) == real for code in codes)
-
-
-def _guarded(function: Callable[[Any], None], argument: Any) -> None:
+def guarded(function: Callable[[Any], None], argument: Any) -> None:
     # Hot reload's own failure must not end the user's training.
     try:
         function(argument)
@@ -448,9 +349,9 @@ def _remember(key: Hashable, outputs: Hashable) -> None:
 def _compare(key: tuple[str, Hashable], outputs: Hashable) -> None:
     known = _signatures.get(key, outputs)
     if known != outputs:
-        raise _changed(key, known, outputs)
+        raise changed(key, known, outputs)
     _remember(key, outputs)
 
 
-def _changed(key: Any, known: Hashable, outputs: Hashable) -> OutputsChanged:
+def changed(key: Any, known: Hashable, outputs: Hashable) -> OutputsChanged:
     return OutputsChanged(f"{key[0].rpartition(':')[2]} would return {words(outputs)} instead of {words(known)} for the same inputs")

@@ -13,8 +13,19 @@ from typing import Any
 import torch
 
 from .. import _core
+from . import (
+    attempts,
+    observed,
+    reloadable,
+    torch_attention,
+    torch_autograd,
+    torch_index,
+    torch_math,
+    torch_nn,
+    torch_reload,
+    torch_windows,
+)
 from . import capture as captures
-from . import observed, reloadable, torch_attention, torch_autograd, torch_index, torch_math, torch_nn, torch_reload, torch_windows
 from . import torch_compat as compat
 from .torch_layouts import look_at_the_whole, orders_of
 from .torch_names import Names
@@ -132,7 +143,7 @@ class Executable:
             _core.next_step()
         results = self.call(arguments)
         if reloadable.waiting() and captures.active() is None:
-            reloadable.passed(torch_reload.shows, self)
+            attempts.passed(torch_reload.shows, self)
         return results
 
     def call(self, arguments: list[Any]) -> list[Any]:

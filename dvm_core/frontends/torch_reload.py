@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import capture, reloadable
+from . import attempts, capture, reloadable
 from . import torch_compat as compat
 from .signatures import signature
 
@@ -94,7 +94,7 @@ def _tried(compiled: Any, function: Any) -> Any:
             mode = "mode", torch.is_grad_enabled(), module is not None and module.training
             return name, id(call), mode, signature(args, _describe), signature(kwargs, _describe)
 
-        return reloadable.attempt(run, shows, kind, lambda result: signature(result, _describe, values=False))
+        return attempts.attempt(run, shows, kind, lambda result: signature(result, _describe, values=False))
 
     call._torchdynamo_wrapper_id = id(call)  # type: ignore[attr-defined]
     return call

@@ -8,7 +8,7 @@ import pytest
 
 import dvm_core as dvm
 from dvm_core import _core
-from dvm_core.frontends import array_call, reloadable, signatures
+from dvm_core.frontends import array_call, attempts, reloadable, signatures
 
 A = dvm.tensor(np.ones((2, 3), np.float32))
 
@@ -214,7 +214,7 @@ def test_a_call_that_cannot_be_described_is_made_all_the_same() -> None:
     swapped: list[int] = []
     reloadable.at_next_call(swapped.append)
     for number in range(4):
-        assert reloadable.attempt(lambda number=number: number, lambda path: True, lambda: 1 / 0, lambda result: 1 / 0) == number
+        assert attempts.attempt(lambda number=number: number, lambda path: True, lambda: 1 / 0, lambda result: 1 / 0) == number
     assert len(swapped) == 1 and not reloadable.waiting()
 
 
@@ -264,7 +264,7 @@ def test_registered_functions_are_found_while_alive() -> None:
     assert f.__dvm__.function.__qualname__ == f.__dvm__.name
 
 
-@pytest.mark.parametrize("make_call", [lambda f: f(A), lambda f: reloadable.attempt(f.__dvm__.function, lambda path: True, tuple, type)])
+@pytest.mark.parametrize("make_call", [lambda f: f(A), lambda f: attempts.attempt(f.__dvm__.function, lambda path: True, tuple, type)])
 def test_ctrl_c_takes_new_code_back_and_the_call_is_not_made_again(make_call: Any) -> None:
     f, passed = make(), []
     f(A)

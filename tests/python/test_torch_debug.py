@@ -10,7 +10,7 @@ import dvm_core as dvm
 from dvm_core import _core, advice
 from dvm_core.agent import views
 from dvm_core.agent.places import Texts
-from dvm_core.frontends import capture, reloadable, torch_reload
+from dvm_core.frontends import attempts, capture, reloadable, torch_reload
 from dvm_core.hotreload import report
 from dvm_core.hotreload.sources import SourceBook
 
@@ -270,7 +270,7 @@ def test_a_swap_made_while_a_call_runs_is_tried_by_the_next_one_and_a_loop_that_
     assert running(2, during).item() == pytest.approx(2 * expected) and told == []
     compiled(x)
     assert told == [_core.step()]
-    assert not reloadable.calling()
+    assert not attempts.calling()
 
 
 def test_a_place_is_its_expression_and_nothing_after_it_and_graphs_are_advised_on(tmp_path):
