@@ -30,6 +30,7 @@ class OnSave:
         self._book = agent.remember_sources()
         self._book.remember(str(script))
         self._saves = dvm_wire.Saves()
+        self._saves.rest = watching.rest()
         self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
         self._reloader: Reloader = agent.make_reloader(self._book, agent.tell)
         self._others = together.Others(self._reloader) if speaker.launcher() else None

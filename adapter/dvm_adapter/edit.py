@@ -51,6 +51,18 @@ class Rank:
         return bool(self.started) and start_time(self.pid) == self.started
 
 
+def named(numbers: list[int]) -> str:
+    """`rank 3`, `ranks 0-3`, `ranks 0, 2, 5-7`. numbers: in their order."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    each = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"rank{'s' * (len(numbers) > 1)} {each}"
+
+
 class Edit:
     """One attempt to bring an edit to all ranks: who is in it, and what came from each."""
 
@@ -75,7 +87,10 @@ class Edit:
 
     @property
     def reason(self) -> str:
-        return "; ".join(f"{rank.name}: {why}" for rank, why in sorted(self.against.items(), key=lambda item: item[0].number))
+        of: dict[str, list[int]] = {}
+        for rank in sorted(self.against, key=lambda rank: rank.number):
+            of.setdefault(self.against[rank], []).append(rank.number)
+        return "; ".join(f"{named(numbers)}: {why}" for why, numbers in of.items())
 
     @property
     def unsettled(self) -> list[Rank]:

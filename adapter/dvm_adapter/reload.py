@@ -45,6 +45,7 @@ class Reloads:
         self._session = session
         self._watching: asyncio.Task[Any] | None = None
         self._saves = Saves()
+        self._saves.rest = watching.rest()
         self._changed = asyncio.Event()
         self._look_timer: asyncio.TimerHandle | None = None
         self._settle_timer: asyncio.TimerHandle | None = None

@@ -13,7 +13,7 @@ from dvm_wire import outcome
 
 from .agent_peer import Message
 from .agent_server import AgentServer
-from .edit import Rank
+from .edit import Rank, named
 from .job import Jobs
 from .log import Log
 
@@ -25,33 +25,31 @@ class Said:
     """What came of saves, until it is told."""
 
     def __init__(self) -> None:
-        self._bodies: dict[str, list[tuple[Rank, Message]]] = {}  # by the text without its time, which differs
+        self._bodies: dict[str, list[tuple[Rank, Message]]] = {}  # by the text without time and step, which differ
 
     def add(self, rank: Rank, body: Message) -> None:
         if not self._bodies:
             asyncio.get_running_loop().call_later(_GATHER, self.flush)
-        self._bodies.setdefault(outcome({**body, "ms": 0.0}), []).append((rank, body))
+        self._bodies.setdefault(outcome({**body, "ms": 0.0, "step": 0}), []).append((rank, body))
 
     def flush(self) -> None:
         for told in self._bodies.values():
-            by_number = {rank.number: rank for rank, _ in told}
-            first = next((by_number[number] for number in sorted(by_number) if not by_number[number].link.gone), None)
-            last = max((body for _, body in told), key=lambda body: float(body.get("ms") or 0.0))
+            told.sort(key=lambda entry: entry[0].number)
+            first = next((rank for rank, _ in told if not rank.link.gone), None)
             if first is not None:
-                first.link.tell("said", text=f"{_ranks(sorted(by_number))}: {outcome(last)}")
+                first.link.tell("said", text=_said({rank.number: body for rank, body in told}))
         self._bodies.clear()
 
 
-def _ranks(numbers: list[int]) -> str:
-    """`rank 3`, `ranks 0-3`, `ranks 0, 2, 5-7`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    named = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f"rank{'s' * (len(numbers) > 1)} {named}"
+def _said(told: dict[int, Message]) -> str:
+    """In one line, what is the same for these ranks but for the time it took, and for the steps that each counts for itself."""
+    steps: dict[int, list[int]] = {}
+    for number, body in told.items():
+        steps.setdefault(int(body.get("step") or 0), []).append(number)
+    last = max(told.values(), key=lambda body: float(body.get("ms") or 0.0))
+    (step, _), *others = steps.items()
+    own = "".join(f" · {named(numbers)}: step {own}" for own, numbers in others)
+    return f"{named(list(told))}: {outcome({**last, 'step': step})}{own}"
 
 
 async def serve() -> None:

@@ -9,8 +9,10 @@ import tokenize
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-SETTLED = 0.02  # seconds a file must stay the same before it is read
+SETTLED = 0.02  # seconds a file must stay the same before it is read,
+UNTOLD = 1.0  # and where its writer would be told of that has closed it, and was not: it may pause in the middle
 _SHORT, _FEW = 40, 3  # characters of a value or statement, and how many changes, that are told in a line
+_BEFORE = 15  # characters before the first that differs
 _PATIENCE = 2.0  # seconds after which a file that never stays the same is read as it is
 
 Stamp = tuple[int, int, int, int]  # modification time in ns, size, inode; time of the last change of any of it, also of the mode
@@ -74,6 +76,8 @@ class Saves:
         self.files: set[str] = set()
         self._known: dict[str, Stamp] = {}
         self._moving: dict[str, tuple[Stamp | None, float]] = {}  # as it was seen last, and since when
+        self._closed: set[str] = set()  # of those that move
+        self.rest = SETTLED  # seconds that a file must stay the same which nobody has told of
         self._now, self._wall = now, wall
 
     @property
@@ -96,11 +100,14 @@ class Saves:
             if path not in self._moving:  # the event took its time: what it has stayed the same for already counts
                 self._moving[path] = found, now - (max(0.0, self._wall() - found[0] / 1e9) if found else 0.0)
             seen, since = self._moving[path]
+            if path in closed:
+                self._closed.add(path)
             whole = path in closed and found is not None and found[1] > 0
             if found != seen and not whole:
                 self._moving[path] = found, now
-            elif whole or now - since >= SETTLED:
+            elif whole or now - since >= (SETTLED if path in self._closed else self.rest):
                 del self._moving[path]
+                self._closed.discard(path)
                 if found is not None and self._differs(path, found, path in closed):
                     self._known[path] = found
                     saved.append(path)
@@ -119,7 +126,7 @@ def outcome(body: dict[str, Any]) -> str:
     name = os.path.basename(str(body.get("path", "")))
     why = "; ".join(body.get("reasons") or [])
     if body.get("outcome") != "applied":
-        return f"{name} {body.get('outcome')}: {why or 'no function has changed'}"
+        return f"{name} {body.get('outcome')}: {why or 'no function has changed'}".lstrip()
     how = "undone at" if body.get("undone") else "will be in force from" if body.get("pending") else "applied at"
     said = [f"{name} {how} step {body.get('step')}" if body.get("step") or not body.get("pending") else f"{name} waits", *_changes(body),
             *([f"{body.get('instructionsPatched')} of {total} instructions"] if (total := body.get("instructionsTotal")) else []),
@@ -135,13 +142,17 @@ def _changes(body: dict[str, Any]) -> list[str]:
 
 
 def _change(function: str, what: str, old: str, new: str) -> str:
-    if what.startswith("new "):
+    if what.startswith(("new ", "removed ")):
         return f"{what} {function}"
     if what in ("inserted", "deleted"):
         return f"{function}: {what} {_brief(new if what == 'inserted' else old)}"
-    return f"{function}: {_brief(old)} → {_brief(new)}"
+    before, after = (" ".join(text.split()) for text in (old, new))
+    alike = len(os.path.commonprefix([before, after]))
+    skip = max(0, alike - _BEFORE) if max(len(before), len(after)) > _SHORT and alike > _SHORT - _BEFORE else 0
+    return f"{function}: {_brief(before, skip)} → {_brief(after, skip)}"
 
 
-def _brief(text: str) -> str:
-    line = " ".join(text.split())
+def _brief(text: str, skip: int = 0) -> str:
+    """In a line. skip: characters that are left out at its beginning."""
+    line = ("…" if skip else "") + " ".join(text.split())[skip:]
     return line if len(line) <= _SHORT else f"{line[:_SHORT - 1]}…"

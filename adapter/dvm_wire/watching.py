@@ -7,6 +7,8 @@ import importlib.util
 import sys
 from collections.abc import AsyncGenerator, Iterable
 
+from .saves import SETTLED, UNTOLD
+
 LOOK_ANYWAY = 500  # milliseconds between looks at the files when no event comes
 # Linux tells when a writer has closed a file; elsewhere it is known to be whole only when it has rested.
 PACKAGE = "asyncinotify" if sys.platform == "linux" else "watchfiles"
@@ -25,10 +27,20 @@ def _there(package: str) -> bool:
         return sys.modules.get(package) is not None
 
 
+def tells_of_ends() -> bool:
+    """Whether it is told that a writer has closed its file."""
+    return PACKAGE == "asyncinotify" and _there(PACKAGE)
+
+
+def rest() -> float:
+    """Seconds that a file must stay the same before it is read, of whose end nobody has told."""
+    return UNTOLD if tells_of_ends() else SETTLED
+
+
 def happened(folders: Iterable[str], ended: asyncio.Event) -> AsyncGenerator[frozenset[str], None]:
     """Yields when something has happened in these folders, and every LOOK_ANYWAY ms, until `ended` is set: the files that their writer has
     closed or that were moved to their name, where the system tells. Raises ImportError unless `available()`."""
-    return _closed(folders, ended) if _there("asyncinotify") and PACKAGE == "asyncinotify" else _changed(folders, ended)
+    return _closed(folders, ended) if tells_of_ends() else _changed(folders, ended)
 
 
 async def _changed(folders: Iterable[str], ended: asyncio.Event) -> AsyncGenerator[frozenset[str], None]:

@@ -94,7 +94,7 @@ def _look(kind: Hashable | None, results: Hashable | None, tried: bool) -> None:
         return
     known = _known(kind) if tried else None
     if known is not None and known != results and (kind in _results or without_sizes(known) != without_sizes(results)):
-        raise reloadable.changed(kind, known, results)
+        raise reloadable.changed(kind, known, results, kind in _results)
     _results[kind] = _results[without_sizes(kind)] = results
 
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 from .. import _core
 from ..errors import Error
 from .notices import notice
-from .signatures import words
+from .signatures import without_sizes, words
 
 T = TypeVar("T")
 Check = Callable[[Hashable], None]
@@ -56,7 +56,7 @@ _trials: list[Trial] = []
 _late: dict[str, list[Late]] = {}  # by captured function that was not called since: who hears of it, in the order of their swaps
 _late_lock = threading.RLock()
 _on_success: list[tuple[Callable[[int], None], str]] = []
-_signatures: collections.OrderedDict[Hashable, Hashable] = collections.OrderedDict()
+_signatures: collections.OrderedDict[Any, Hashable] = collections.OrderedDict()
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
 _here = threading.local()
 _rounds = 0
@@ -347,11 +347,25 @@ def _remember(key: Hashable, outputs: Hashable) -> None:
 
 
 def _compare(key: tuple[str, Hashable], outputs: Hashable) -> None:
-    known = _signatures.get(key, outputs)
-    if known != outputs:
-        raise changed(key, known, outputs)
+    known = _signatures.get(key)
+    if known is None:
+        known = _alike(key)
+        differs = known is not None and without_sizes(known) != without_sizes(outputs)
+    else:
+        differs = known != outputs
+    if differs:
+        raise changed(key, known, outputs, key in _signatures)
     _remember(key, outputs)
 
 
-def changed(key: Any, known: Hashable, outputs: Hashable) -> OutputsChanged:
-    return OutputsChanged(f"{key[0].rpartition(':')[2]} would return {words(outputs)} instead of {words(known)} for the same inputs")
+def _alike(key: Any) -> Hashable | None:
+    """The results of the last call of that function whose arguments differ in sizes and numbers alone."""
+    name, wanted = key[0], without_sizes(key)
+    alike = (results for other, results in reversed(list(_signatures.items())) if other[0] == name and without_sizes(other) == wanted)
+    return next(alike, None)
+
+
+def changed(key: Any, known: Hashable, outputs: Hashable, same: bool) -> OutputsChanged:
+    """same: what is known is of the same inputs, and not of others like them."""
+    inputs = "the same inputs" if same else "inputs like these"
+    return OutputsChanged(f"{key[0].rpartition(':')[2]} would return {words(outputs)} instead of {words(known)} for {inputs}")

@@ -40,6 +40,10 @@ class Live:
             self._files[name] = os.path.basename(name) in self._names and same_file(name, self.path)
         return self._files[name]
 
+    def is_own(self, path: str) -> bool:
+        """Whether it is this file's."""
+        return same_file(path, self.path)
+
     # ---- function objects ------------------------------------------------------------------------------------------------------------
     def _walk(self) -> list[FunctionType]:
         """Functions reachable from the modules' names, through classes, decorators' `__wrapped__` and closures, partials and objects."""

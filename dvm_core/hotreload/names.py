@@ -18,12 +18,13 @@ from .constants import value_of
 from .edits import MISSING, Edit
 from .live import Live
 from .parse import Definition, Source
-from .sources import SourceBook, same_file
+from .sources import SourceBook
 
 if TYPE_CHECKING:
     from .plan import Plan
 
 
+_KEEPS = "what that made keeps the value it read"
 IMPORT_WAIT = 5.0  # seconds for all that an edit imports: other saves wait meanwhile, and the other ranks
 
 
@@ -67,16 +68,14 @@ def _reaches(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook,
                                f"(line {done[0]}): needs restart")
         return False
     if done:
-        result.notes.append(f"`{edit.key}` was also read by top-level code that has run already (line {done[0]}); "
-                            f"what that made keeps {edit.old}")
+        result.notes.append(f"`{edit.key}` was read by top-level code that has run already (line {done[0]}); {_KEEPS}")
     for file, line in sorted({place for module in live.modules for place in readers.stale(module, edit.key, book)}):
-        result.notes.append(f"`{edit.key}` was also read by top-level code of {file} that has run already (line {line}); "
-                            f"what that made keeps {edit.old}")
+        result.notes.append(f"`{edit.key}` was read by top-level code of {file} that has run already (line {line}); {_KEEPS}")
     places = [(place, at) for module in live.modules
               for place, at in [(module, name), *([] if owner else readers.importers(module, name, book))]]
     for function, path, line in stacks.Readers(places, live.classes(owner) if owner else []).found():
-        where = f"line {line}" if same_file(path, live.path) else f"{os.path.basename(path)}:{line}"
-        result.notes.append(f"`{edit.key}` was also read by `{function}`, which is running ({where}); what that made keeps {edit.old}")
+        where = f"line {line}" if live.is_own(path) else f"{os.path.basename(path)}:{line}"
+        result.notes.append(f"`{edit.key}` was read by `{function}`, which is running ({where}); {_KEEPS}")
     return True
 
 

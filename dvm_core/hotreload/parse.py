@@ -29,6 +29,7 @@ class Definition:
     first_line: int  # of the code object: the first decorator, if there is one
     statements: list[ast.stmt] = field(default_factory=list)  # of the body, definitions in it replaced by stubs
     code: CodeType | None = None  # functions and lambdas, and class bodies
+    lines: list[str] | None = None  # its text, where it is not that of the source it is in
 
     @property
     def is_class(self) -> bool:
@@ -77,7 +78,7 @@ class Source:
 
     def text_of(self, definition: Definition) -> list[str]:
         """The definition's lines, decorators included."""
-        return self.lines[definition.first_line - 1:definition.node.end_lineno]
+        return definition.lines if definition.lines is not None else self.lines[definition.first_line - 1:definition.node.end_lineno]
 
 
 class Stub(ast.expr):

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import ast
+import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 
-from . import apply, names, threads
+from . import apply, names, stacks, threads
 from .edits import APPLY, NOTE, REFUSE, Edit
 from .live import Live, collections, qualname
 from .parse import Definition, Source, all_codes, inner_codes
@@ -62,9 +64,10 @@ def pair_codes(old: Source, new: Source) -> dict[CodeType, CodeType]:
     return pairs
 
 
-def unknown(old: Source, live: Live) -> list[FunctionType]:
-    """Functions of the file whose code is not what its text says: it was edited before it was first read, or an import hook rewrites it."""
-    known = {code for top in old.inner for code in all_codes(top)}
+def unknown(old: Source, live: Live, leftover: set[CodeType]) -> list[FunctionType]:
+    """Functions of the file whose code is not what its text says: it was edited before it was first read, or an import hook rewrites it.
+    leftover: code of what the text no longer has."""
+    known = {code for top in old.inner for code in all_codes(top)} | leftover
     return [function for function in live.functions if function.__code__ not in known]
 
 
@@ -162,6 +165,20 @@ def _caches(by_key: dict[str, list[FunctionType]], live: Live, plan: Plan) -> No
                 plan.notes.append(f"`{function.__qualname__}` uses `{used[0]}`; what it has cached stays (`cache_clear()` drops it)")
 
 
+_YIELDS = 0x20 | 0x200  # generator, asynchronous generator
+
+
+def _in_flight(key: str, definition: Definition, live: Live) -> Iterator[str]:
+    """Notes on generators that running calls may have made of it. Nothing lists those, but who has called it by its name is seen."""
+    if definition.code is None or not definition.code.co_flags & _YIELDS:
+        return
+    owner, _, name = key.rpartition(".")
+    readers = stacks.Readers([(module, name) for module in live.modules], live.classes(owner) if owner else [])
+    for function, path, line in readers.found(ever=True):
+        where = f"line {line}" if live.is_own(path) else f"{os.path.basename(path)}:{line}"
+        yield f"a generator that `{function}` has made of `{key}` ({where}) goes on with the code it began with"
+
+
 def _running(old: Source, live: Live, plan: Plan) -> None:
     """Says which changed functions have a call on a stack: that call ends with the code it began with."""
     changed = {edit.key for edit in plan.edits if edit.verdict == APPLY}
@@ -170,6 +187,8 @@ def _running(old: Source, live: Live, plan: Plan) -> None:
         if key.rpartition(".")[2] in ("__init__", "__post_init__", "__new__"):
             plan.notes.append(f"`{key}` has run for the objects that exist: they keep what it made")
     running = live.running()
+    for key in sorted(changed & old.definitions.keys()):
+        plan.notes += _in_flight(key, old.definitions[key], live)
     for function in live.functions:
         name = keys.get(function.__code__)
         if name in changed and qualname(function.__code__) in running:

@@ -159,14 +159,16 @@ class Reloader:
         old = self._in_force(path, new.path, known)
         imported = [vars(module).get("__spec__") for module in live.modules]  # `importlib.reload` gives a new one
         if not _same_objects(self._verified.get(path), imported):
-            foreign = planning.unknown(old, live)
+            foreign = planning.unknown(old, live, self.book.leftover.codes(path))
             if foreign:
                 return refused(f"`{foreign[0].__qualname__}` does not run what the file said when the debugger first read it "
                                "(edited before that, or changed by an import hook): needs restart")
             self._verified[path] = imported
         if known == text:
             return self._in_force_since(path)
+        old = self.book.leftover.returned(path, old, new)
         edits = classify(old, new, is_main=any(module.__name__ == "__main__" for module in live.modules))
+        self.book.leftover.note(path, old, edits)
         plan = planning.make(old, new, edits, live, self.book, self._make_thread)
         return refused(*plan.refusals) if plan.refusals else (old, new, plan)
 
@@ -195,7 +197,8 @@ class Reloader:
             elif time.perf_counter() > deadline or self.host.stopped():
                 transaction.begin_here()
                 if transaction.state == TRIAL:
-                    transaction.plan.notes.append(f"no captured call came within {BOUNDARY_WAIT:g} s; in force from the next one")
+                    why = "you are stopped outside of one" if self.host.stopped() else f"none came within {BOUNDARY_WAIT:g} s"
+                    transaction.plan.notes.append(f"tried by the next captured call: {why}")
                     return self._settle(job, transaction)
         deadline = time.perf_counter() + TRIAL_WAIT
         while transaction.state == TRIAL and not transaction.wait(TRIAL, timeout=_LOOK) and not ending.has_begun():
@@ -302,7 +305,7 @@ class Reloader:
                      and job.ticket in (None, done.pact and done.pact.ticket)), None)
         if last is None:
             of = f" of {os.path.basename(job.path)}" if job.path else ""
-            return Report(report.UNCHANGED, job.path, reasons=[f"no reload{of} is in force: nothing to undo"])
+            return Report(report.UNCHANGED, job.path, reasons=[f"no edit{of} is in force: nothing to undo"])
         # Edits of lines only that came to this file after it go with it: their line tables belong to the newer text.
         undone = [done for done in reversed(kept[kept.index(last):]) if done.path == last.path]
         later = [done for done in kept[kept.index(last):] if done.path != last.path and done.needs_trial]

@@ -9,7 +9,8 @@ from typing import Any
 
 from .edits import APPLY, Edit
 
-_REVERSED = {"inserted": "deleted", "deleted": "inserted"}
+_REVERSED = {"inserted": "deleted", "deleted": "inserted", **{f"new {what}": f"removed {what}" for what in (
+    "constant", "class constant", "function", "import")}}
 APPLIED, UNCHANGED, REFUSED = "applied", "unchanged", "refused"
 _FRAME = re.compile(r'^\s*File "([^"\n]+)", line (\d+)', re.M)
 FOREIGN = "no module of the program was made from this file"

@@ -8,6 +8,8 @@ from types import ModuleType
 
 from dvm_wire.saves import read
 
+from .leftover import Leftover
+
 
 def tidy(text: str) -> str:
     """Text that came from an editor instead of the disk, as `read` would give it."""
@@ -50,6 +52,7 @@ class SourceBook:
         self._texts: dict[str, str] = {}
         self._first: dict[str, str] = {}
         self._modules_seen = -1
+        self.leftover = Leftover()
 
     def scan(self) -> None:
         """Remembers the files of modules imported since the last call. Cheap when there were none."""

@@ -18,24 +18,24 @@ class Readers:
         self._places, self._classes = places, classes
         self._modules, self._names = [module for module, _ in places], {name for _, name in places}
 
-    def found(self) -> list[tuple[str, str, int]]:
+    def found(self, ever: bool = False) -> list[tuple[str, str, int]]:
         """(function, file, line) of calls on any thread's stack that have read it and do not come to that line again: it is in no loop that
-        they are in."""
+        they are in. ever: also of those that do."""
         found: dict[tuple[str, str, int], None] = {}
         for frame in frames():
             code = frame.f_code
             if code.co_name != "<module>" and not self._names.isdisjoint(code.co_names):  # of a module's own code the text tells
-                found.update(dict.fromkeys((qualname(code), code.co_filename, line) for line in self._past(frame)))
+                found.update(dict.fromkeys((qualname(code), code.co_filename, line) for line in self._past(frame, ever)))
         return list(found)
 
-    def _past(self, frame: FrameType) -> list[int]:
+    def _past(self, frame: FrameType, ever: bool) -> list[int]:
         code, at = frame.f_code, frame.f_lasti
         instructions = list(dis.get_instructions(code))
-        loops = [(int(i.argval), i.offset) for i in instructions if _jumps_back(i)]
+        loops = [(int(i.argval), i.offset) for i in instructions if _jumps_back(i) and not ever]
         begins = min((first for first, last in loops if first <= at <= last), default=at)  # from here on it runs again
         lines = dict(_lines(code))
         read = [i.offset for i, before in zip(instructions, [None, *instructions], strict=False) if self._reads(i, before, frame)]
-        again = {lines[offset] for offset in read if offset >= begins}
+        again = {lines[offset] for offset in read if offset >= begins and not ever}
         return sorted({lines[offset] for offset in read if offset < begins} - again)
 
     def _reads(self, instruction: dis.Instruction, before: dis.Instruction | None, frame: FrameType) -> bool:

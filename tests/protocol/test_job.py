@@ -352,7 +352,7 @@ def test_an_edit_that_fails_in_a_function_called_later_is_taken_back_everywhere(
     played(play, first, second)
     for rank in (first, second):
         assert [body["outcome"] for body in rank.told] == ["applied", "refused"]
-        assert "rank 0: taken back" in rank.told[1]["reasons"][0] and "still has" not in rank.told[1]["reasons"][0]
+        assert "ranks 0-1: taken back" in rank.told[1]["reasons"][0] and "still has" not in rank.told[1]["reasons"][0]
 
 
 def test_a_rank_that_is_in_its_step_when_another_cannot_keep_its_word_takes_the_edit_back_behind_it(other, monkeypatch):

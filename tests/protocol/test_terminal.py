@@ -261,7 +261,7 @@ def test_a_saved_file_is_reloaded_at_a_stop(run, tmp_path):
     one.until("Paused on pause")
     one.type("undo", "undo loop.py", "pause 0.2")
     assert one.until("undone at step").startswith("loop.py")
-    one.until("loop.py unchanged: no reload of loop.py is in force: nothing to undo")
+    one.until("loop.py unchanged: no edit of loop.py is in force: nothing to undo")
     one.until("Paused on pause")
     one.type("quit")
     assert one.end() == 0

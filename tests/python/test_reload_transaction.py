@@ -54,7 +54,7 @@ def test_without_captured_calls_it_is_applied_after_a_while(program, monkeypatch
     p = program()
     answer = p.save(AFTER).wait()
     assert answer.outcome == "applied" and answer.step == 1
-    assert "no captured call came within 0.05 s" in answer.reasons[0]
+    assert "tried by the next captured call: none came within 0.05 s" in answer.reasons[0]
     assert p.module.scale(1) == 3
     p.calls.call(lambda: p.module.scale(1))
     assert p.news.wait().outcome == "applied"
@@ -236,7 +236,7 @@ def test_a_constant_that_other_top_level_code_has_read_is_told_with_file_and_lin
     told = config.call_until(config.save(config.path.read_text().replace("0.1", "0.5")), config.module.rate).reasons
     assert [text.split(" of ")[1].split(";")[0] for text in told] == [
         "by_module.py that has run already (line 8)", "by_name.py that has run already (line 5)"]
-    assert told[0].endswith("what that made keeps 0.1")
+    assert told[0].endswith("what that made keeps the value it read")
     told = config.call_until(config.save(config.path.read_text().replace("= 2", "= 3")), config.module.rate).reasons
     assert [text.split(" of ")[1].split(";")[0] for text in told] == ["by_class.py that has run already (line 5)"]
 
@@ -255,3 +255,36 @@ def test_what_is_read_is_what_the_file_settles_on(program):
     answers = Answers()
     p.reloader.reload(str(p.path), BEFORE, answers.append)
     assert p.call_until(answers).outcome == "applied" and settled == [str(p.path)], "a text that was handed over needs no waiting"
+
+
+def test_a_class_and_a_decorated_function_that_come_back_into_the_text_are_those_that_are_there(program):
+    text = """import functools
+
+
+class Schedule:
+    scale = 2
+
+    def rate(self, step):
+        return self.scale / (1 + step)
+
+
+@functools.lru_cache
+def decay(step):
+    return 0.5 ** step
+
+
+def use(step):
+    return 1
+"""
+    p = program(text)
+    schedule, rate = p.module.Schedule(), p.module.Schedule.rate
+    without = text[:text.index("class Schedule")] + text[text.index("def use"):]
+    assert p.call_until(p.save(without), lambda: None).outcome == "unchanged"
+    assert p.call_until(p.save("# moved\n\n" + text), lambda: None).outcome == "unchanged"
+    assert (rate.__code__.co_firstlineno, p.module.decay.__wrapped__.__code__.co_firstlineno) == (9, 13)
+    assert p.call_until(p.save(without.replace("return 1", "return 2")), lambda: None).outcome == "applied" and p.module.use(0) == 2
+    changed = text.replace("(1 + step)", "(2 + step)").replace("scale = 2", "scale = 4").replace("0.5", "0.25")
+    again = p.call_until(p.save(changed), lambda: None)
+    assert again.outcome == "applied" and p.module.use(0) == 1
+    assert schedule.rate(2) == 1.0 and p.module.decay(1) == 0.25 and p.module.Schedule.rate is rate
+    assert p.call_until(p.save(text.replace("class Schedule:", "class Schedule(dict):")), lambda: None).outcome == "refused"

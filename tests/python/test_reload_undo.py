@@ -39,7 +39,7 @@ def test_undo_goes_back_step_by_step(program):
         p.call_until(p.undo())
         assert p.module.scale(1) == n
     answer = p.undo().wait()
-    assert answer.outcome == "unchanged" and answer.reasons == ["no reload is in force: nothing to undo"]
+    assert answer.outcome == "unchanged" and answer.reasons == ["no edit is in force: nothing to undo"]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_undo_of_one_file_leaves_the_others(two):
     assert (answer.outcome, answer.path) == ("applied", str(p.path))
     assert (p.module.scale(1), other.module.twice(1)) == (2, 5)
     again = p.call_until(p.undo(p.path))
-    assert again.outcome == "unchanged" and again.reasons == [f"no reload of {p.path.name} is in force: nothing to undo"]
+    assert again.outcome == "unchanged" and again.reasons == [f"no edit of {p.path.name} is in force: nothing to undo"]
     assert p.call_until(p.undo()).path == str(other.path) and other.module.twice(1) == 2
 
 

@@ -240,8 +240,32 @@ def test_changed_outputs_are_named_with_shapes() -> None:
 def test_other_shape_is_fine_where_nothing_was_known() -> None:
     f = make()
     errors = exchange(f, other_shape)
-    assert f(dvm.tensor(np.ones((5, 7), np.float32))).shape == (7,)
+    assert f(dvm.tensor(np.ones((5, 7, 2), np.float32))).shape == (7, 2)
     assert not errors
+
+
+def test_results_are_compared_whatever_the_sizes_and_numbers_of_the_arguments_are() -> None:
+    def step(x: Any, rate: float) -> Any:
+        return x * rate, x
+
+    def alone(x: Any, rate: float) -> Any:
+        return x * rate
+
+    def swap(number: int) -> None:
+        f.__dvm__.function.__code__ = alone.__code__
+        reloadable.trial(undo)
+
+    def undo(error: BaseException) -> None:
+        errors.append(str(error))
+        f.__dvm__.function.__code__ = old
+
+    f, old, errors = dvm.jit(step), step.__code__, []
+    f(A, 0.5)
+    reloadable.at_next_call(swap)
+    results = f(dvm.tensor(np.ones((5, 7), np.float32)), 0.25)
+    assert len(results) == 2 and errors == [
+        "test_results_are_compared_whatever_the_sizes_and_numbers_of_the_arguments_are.<locals>.step would return float32[5,7] instead of "
+        "tuple(float32[2,3], float32[2,3]) for inputs like these"]
 
 
 def test_error_of_the_old_code_reaches_the_user() -> None:

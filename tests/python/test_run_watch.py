@@ -150,5 +150,5 @@ def test_of_files_saved_together_the_one_that_came_too_early_is_tried_again(run)
     done = subprocess.run([*undo, "train.py"], cwd=program.folder, capture_output=True, text=True, timeout=WAIT)
     assert done.returncode == 0 and done.stdout.startswith("train.py undone at step ") and program.value() == 2.5
     done = subprocess.run([*undo, "train.py"], cwd=program.folder, capture_output=True, text=True, timeout=WAIT)
-    assert done.stdout == "train.py unchanged: no reload of train.py is in force: nothing to undo\n"
+    assert done.stdout == "train.py unchanged: no edit of train.py is in force: nothing to undo\n"
     assert program.end() == 0 and program.err.empty()

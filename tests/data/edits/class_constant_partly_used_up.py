@@ -1,5 +1,5 @@
 # outcome: applied
-# reason: `Layer.width` was also read by top-level code that has run already (line 3)
+# reason: `Layer.width` was read by top-level code that has run already (line 3)
 # check: Layer.area == 16 and layer.size() == 8
 # undo: Layer.area == 16 and layer.size() == 4
 # ---- before

@@ -1,5 +1,5 @@
 # outcome: applied
-# reason: `RATE` was also read by `loop`, which is running (line 8); what that made keeps 0.5
+# reason: `RATE` was read by `loop`, which is running (line 8); what that made keeps the value it read
 # keep: running = Call()
 # check: running.end() == (0.5, [0.25]) and Call().end() == (0.25, [0.25])
 # undo: Call().end() == (0.5, [0.5])

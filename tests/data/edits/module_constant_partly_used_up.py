@@ -1,5 +1,5 @@
 # outcome: applied
-# reason: has run already (line 2); what that made keeps 3
+# reason: has run already (line 2); what that made keeps the value it read
 # check: len(table) == 3 and size() == 4
 # ---- before
 SIZE = 3
