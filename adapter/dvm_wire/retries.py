@@ -15,10 +15,11 @@ class Retries:
     def answered(self, path: str, outcome: str, at: float, again: bool = False) -> list[str]:
         """What came of a save. at: when it was made, in seconds of a steady clock; again: it was a try already. Gives what is to be tried
         again now."""
-        self._refused.pop(path, None)
-        if outcome == "refused" and not again:
-            self._refused[path] = at, stamp(path)
+        before = self._refused.pop(path, None)
+        if outcome == "refused":  # what it waits for may be the next
+            self._refused[path] = before if again and before is not None else (at, stamp(path))
         if outcome != "applied":
             return []
-        refused, self._refused = self._refused, {}
-        return [other for other, (then, mark) in refused.items() if at - then <= WITHIN and mark is not None and mark == stamp(other)]
+        self._refused = {other: (then, mark) for other, (then, mark) in self._refused.items()
+                         if at - then <= WITHIN and mark is not None and mark == stamp(other)}
+        return list(self._refused)

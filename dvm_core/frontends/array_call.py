@@ -11,7 +11,7 @@ from .. import _core
 from ..errors import ArgumentError, convert, native, where
 from . import array_record, array_trace, capture, reloadable
 from .array import Array
-from .signatures import signature
+from .signatures import owner, signature
 
 
 class ArrayCapture(capture.Capture):
@@ -77,7 +77,7 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
             capture.pop(active)
         return result
 
-    result = reloadable.call(info.key, inputs, attempt)
+    result = reloadable.call(info.key, (id(info), owner(args, inputs), inputs), attempt)
     for number in info.donate:
         if number < len(args) and isinstance(args[number], Array):
             with native(_core.user_place()):

@@ -15,6 +15,8 @@ from .signatures import without_sizes
 
 T = TypeVar("T")
 
+_SWAPPED = object()  # among what has passed in an attempt: a swap was made in it
+_MOST = 256  # kinds of calls that are remembered
 _UNKNOWN = 2  # calls of kinds that were not seen before, after which what is queued is swapped all the same
 
 _attempts: dict[int, set[Any]] = {}  # of the threads that make such a call: what has passed in it while something waited
@@ -53,11 +55,14 @@ def attempt(run: Callable[[], T], shows: Callable[[str], bool], kind: Callable[[
                 _renew()
                 _look(its or _described(kind), _described(lambda: results(result)), bool(due))
         except BaseException as error:
-            if not reloadable.waiting():
+            if not reloadable.waiting() or not due and _SWAPPED not in _attempts[thread]:  # else it is another thread's
                 raise
             over = _due(shows)
+            made_again = bool(due & over) and isinstance(error, Exception)
+            if not made_again:
+                error.dvm_ended = True  # type: ignore[attr-defined]
             reloadable.take_back(over, error)  # also what was swapped meanwhile: its answer may be the last
-            if not due & over or not isinstance(error, Exception):
+            if not made_again:
                 raise
             traceback.clear_frames(error.__traceback__)  # as above
         else:
@@ -92,6 +97,8 @@ def _look(kind: Hashable | None, results: Hashable | None, tried: bool) -> None:
     _looked += 1
     if kind is None or results is None:
         return
+    if len(_results) > _MOST:
+        _results.clear()
     known = _known(kind) if tried else None
     if known is not None and known != results and (kind in _results or without_sizes(known) != without_sizes(results)):
         raise reloadable.changed(kind, known, results, kind in _results)
@@ -115,7 +122,10 @@ def passed(shows: Callable[[str], bool], part: Any) -> None:
     parts = _attempts.get(threading.get_ident())
     if parts is None or part in parts:
         reloadable.end(_due(shows))
-        _swap()
+        if reloadable.first_number() is not None:
+            _swap()
+            if parts is not None:
+                parts.add(_SWAPPED)
     else:
         parts.add(part)
 
@@ -130,10 +140,7 @@ def _swap() -> None:
 
 
 def _shown(path: str, shows: Callable[[str], bool]) -> bool:
-    # Whether a call of a front end that shows these files ends the trial of one: no captured function can tell more about it.
-    captured_functions = reloadable.functions()
-    if not path or not (captured_functions or reloadable.calls()):
+    """Whether a call of a front end that shows these files ends the trial of one: no captured function can tell more about it."""
+    if not path or not (reloadable.functions() or reloadable.calls()):
         return True
-    real = os.path.realpath(path)
-    codes = [getattr(getattr(captured, "function", None), "__code__", None) for captured in captured_functions]
-    return shows(path) and not any(code is not None and os.path.realpath(code.co_filename) == real for code in codes)
+    return shows(path) and not reloadable.has_captured(path)

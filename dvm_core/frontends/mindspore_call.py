@@ -8,7 +8,7 @@ from . import mindspore_compat as compat
 from . import mindspore_grad, reloadable
 from .mindspore_trace import Traces
 from .mindspore_views import exchange, loses_gradient
-from .signatures import signature
+from .signatures import owner, signature
 
 
 def call(info: Any, args: tuple, kwargs: dict) -> Any:
@@ -27,4 +27,4 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
             return info.traces.call(info, step, check, inputs, args, kwargs, copies)
         return mindspore_grad.run(info.function, info.name, step, check, args, kwargs, copies=copies)
 
-    return reloadable.call(info.key, inputs, attempt)
+    return reloadable.call(info.key, (id(info), owner(args, inputs), inputs), attempt)

@@ -58,6 +58,7 @@ _late_lock = threading.RLock()
 _on_success: list[tuple[Callable[[int], None], str]] = []
 _signatures: collections.OrderedDict[Any, Hashable] = collections.OrderedDict()
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
+_front_ends: list[Callable[[str], bool]] = []
 _here = threading.local()
 _rounds = 0
 version = 0  # goes up whenever queued code was put in force or taken back; traces of graph mode depend on it
@@ -84,6 +85,23 @@ class OutputsChanged(Error):
 def register(function: Any) -> None:
     """Remembers a captured function (jit.CapturedFunction)."""
     _functions.add(function)
+
+
+def register_front_end(shows: Callable[[str], bool]) -> None:
+    """Remembers one whose calls begin elsewhere (attempts). shows(path): whether code of that file is in its calls."""
+    _front_ends.append(shows)
+
+
+def has_captured(path: str) -> bool:
+    """Whether a captured function is defined in that file."""
+    real = os.path.realpath(path)
+    codes = [getattr(getattr(captured, "function", None), "__code__", None) for captured in functions()]
+    return any(code is not None and os.path.realpath(code.co_filename) == real for code in codes)
+
+
+def _elsewhere(path: str) -> bool:
+    """Whether calls of another front end can tell more about what was swapped of that file than those of captured functions."""
+    return bool(path) and any(shows(path) for shows in _front_ends) and not has_captured(path)
 
 
 def functions() -> list[Any]:
@@ -161,10 +179,9 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     number = _core.begin_call(name)
     swap(number, name)
     with _lock:
-        trials, successes = list(_trials), [callback for callback, _ in _on_success]
-        _trials.clear()
-        _on_success.clear()
-        _hold()
+        here = {path for path in awaited() if not _elsewhere(path)} if _trials or _on_success else set()
+        trials, successes = [trial for trial in _trials if trial.path in here], [callback for callback, path in _on_success if path in here]
+        _forget(here)
     key = (name, inputs)
     tried = bool(trials)
     if tried:

@@ -27,11 +27,21 @@ def signature(value: Any, describe: Callable[[Any], Hashable | None], values: bo
         return found
     if isinstance(value, (tuple, list)):
         return (type(value).__name__, *(signature(item, describe, values) for item in value))
+    if hasattr(type(value), "__dataclass_fields__") and not isinstance(value, dict):
+        parts = ((name, getattr(value, name, None)) for name in type(value).__dataclass_fields__)
+        return (type(value).__name__, *(("item", name, signature(item, describe, values)) for name, item in parts))
     if isinstance(value, dict):
         return ("dict", *(("item", str(key), signature(item, describe, values)) for key, item in value.items()))
     if values and isinstance(value, (bool, int, float, str, type(None))):
         return (type(value).__name__, value)
     return (type(value).__name__,)
+
+
+def owner(args: tuple[Any, ...], inputs: Any) -> int:
+    """The id of the object that a method was called for, as far as can be told from its arguments: one of another width has other results.
+    inputs: (signature of args, ...)."""
+    first = inputs[0][1:2]
+    return id(args[0]) if first and len(first[0]) == 1 else 0
 
 
 def without_sizes(signature: Hashable) -> Hashable:

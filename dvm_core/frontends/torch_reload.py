@@ -60,6 +60,7 @@ def tried(backend: Any) -> None:
     """From now on calls of what `torch.compile` makes with this backend are trials of code that was exchanged before them."""
     if not compat.wrapping:
         return
+    reloadable.register_front_end(shows)
     context = compat.wrapping.Context
     plain = context.__call__
 

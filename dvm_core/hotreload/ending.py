@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 
@@ -37,7 +38,7 @@ def paid() -> None:
 
 def _wait() -> None:
     _begun.set()
-    with _changed:
+    with contextlib.suppress(KeyboardInterrupt), _changed:
         _changed.wait_for(lambda: _owed <= 0, WAIT)
 
 

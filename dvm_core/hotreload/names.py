@@ -109,6 +109,9 @@ def _plain_classes(edit: Edit, live: Live, result: Plan) -> list[type]:
     special = next(filter(None, map(_special, classes)), "")
     if special:
         result.refusals.append(f"line {edit.line}: `{edit.key}` belongs to {special}; its layout was made from it: needs restart")
+    root = edit.key.partition(".")[0]
+    if not classes and any(root in vars(module) for module in live.modules):
+        result.refusals.append(f"line {edit.line}: `{edit.key}`: of its class a decorator, say, made something else: needs restart")
     return [] if special else classes
 
 
@@ -117,11 +120,17 @@ def _new_class_constant(edit: Edit, old: Source, new: Source, live: Live, book: 
     if _ambiguous(edit, owner, old, result):
         return
     for cls in _plain_classes(edit, live, result):
+        if name in getattr(cls, "__abstractmethods__", ()):
+            result.refusals.append(f"line {edit.line}: `{edit.key}` is abstract; the class was made without it: needs restart")
         result.patch.assignments.append(apply.class_attribute(cls, _stored(name, cls), edit.value[1]))
 
 
 def _removed_class_constant(edit: Edit, old: Source, new: Source, live: Live, book: SourceBook, result: Plan) -> None:
-    _plain_classes(edit, live, result)
+    name = edit.key.rpartition(".")[2]
+    for cls in _plain_classes(edit, live, result):
+        if any(_stored(name, cls) in vars(base) for base in cls.__mro__[1:]):
+            result.refusals.append(f"line {edit.line}: `{edit.key}` is gone from the text, and a base has one too, which would count: "
+                                   "needs restart")
 
 
 def _ambiguous(edit: Edit, owner: str, old: Source, result: Plan) -> bool:

@@ -139,6 +139,8 @@ class Reloader:
 
         path = job.path
         live = Live(path)
+        if not live.modules and ending.has_begun():  # the script's is gone by then
+            return refused(_TOO_LATE)
         if not live.modules:  # before it is read: what a foreign file holds is nobody's business
             return Report(report.UNCHANGED, path, reasons=[report.FOREIGN])
         try:
@@ -205,6 +207,8 @@ class Reloader:
             self._answer_if_stopped(job, transaction.report())
             if time.perf_counter() > deadline:
                 job.answer(transaction.report(), final=False)
+                if not self.host.capturing():  # who shows the new code is called no more, or long after: other saves do not wait for it
+                    break
         return self._settle(job, transaction)
 
     def _carry_out_with_others(self, job: Job, pact: Pact, transaction: Transaction) -> Report:
@@ -217,7 +221,7 @@ class Reloader:
                 transaction.withdraw()
         if transaction.state == WITHDRAWN:
             return Report(report.REFUSED, transaction.path, reasons=[pact.reason or "the call that was chosen had begun"])
-        while not transaction.wait(TRIAL, timeout=60):
+        while not transaction.wait(TRIAL, timeout=TRIAL_WAIT) and self.host.capturing():
             pass
         return self._settle(job, transaction)
 

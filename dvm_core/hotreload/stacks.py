@@ -1,6 +1,7 @@
 """What calls that are running have read of a name: a new value does not reach what they made of the old one."""
 from __future__ import annotations
 
+import collections
 import dis
 from collections.abc import Iterator
 from types import CodeType, FrameType, ModuleType
@@ -22,18 +23,23 @@ class Readers:
         """(function, file, line) of calls on any thread's stack that have read it and do not come to that line again: it is in no loop that
         they are in. ever: also of those that do."""
         found: dict[tuple[str, str, int], None] = {}
+        seen: set[tuple[CodeType, int, int]] = set()  # a recursion is at the same place many times
         for frame in frames():
             code = frame.f_code
-            if code.co_name != "<module>" and not self._names.isdisjoint(code.co_names):  # of a module's own code the text tells
+            if code.co_name == "<module>" or self._names.isdisjoint(code.co_names):  # of a module's own code the text tells
+                continue
+            place = code, frame.f_lasti, id(frame.f_globals)
+            if place not in seen:
+                seen.add(place)
                 found.update(dict.fromkeys((qualname(code), code.co_filename, line) for line in self._past(frame, ever)))
         return list(found)
 
     def _past(self, frame: FrameType, ever: bool) -> list[int]:
         code, at = frame.f_code, frame.f_lasti
-        instructions = list(dis.get_instructions(code))
+        instructions = [i for i in dis.get_instructions(code) if i.opname != "EXTENDED_ARG"]
         loops = [(int(i.argval), i.offset) for i in instructions if _jumps_back(i) and not ever]
         begins = min((first for first, last in loops if first <= at <= last), default=at)  # from here on it runs again
-        lines = dict(_lines(code))
+        lines = collections.defaultdict(lambda: code.co_firstlineno, _lines(code))
         read = [i.offset for i, before in zip(instructions, [None, *instructions], strict=False) if self._reads(i, before, frame)]
         again = {lines[offset] for offset in read if offset >= begins and not ever}
         return sorted({lines[offset] for offset in read if offset < begins} - again)

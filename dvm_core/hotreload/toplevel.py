@@ -148,11 +148,11 @@ def class_edits(old: Definition, new: Definition) -> Iterator[Edit]:
 
 def _plain(name: str, other: Definition) -> bool:
     """Whether a class constant that the class has in another version, and not in this one, means nothing but its value."""
-    taken = any(isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-                for node in other.statements for part in ast.walk(node))
-    defined = any(_is_stub(node) and getattr(node.value, "key", "").rpartition(".")[2] == name  # type: ignore[attr-defined]
-                  for node in other.statements)
-    return not (taken or defined or name.startswith("__") and name.endswith("__"))
+    parts = [part for node in other.statements for part in ast.walk(node)]
+    taken = any(isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load) for part in parts)
+    defined = any(isinstance(part, Stub) and getattr(part, "key", "").rpartition(".")[2].partition("#")[0] == name for part in parts)
+    imported = any(isinstance(part, ast.alias) and (part.asname or part.name.partition(".")[0]) == name for part in parts)
+    return not (taken or defined or imported or name.startswith("__") and name.endswith("__"))
 
 
 def _constants(statements: Sequence[ast.stmt]) -> dict[str, ast.expr]:

@@ -279,7 +279,8 @@ class Transaction:
     def report(self) -> Report:
         """The answer as things stand."""
         if self.state == FAILED:
-            repeated = self.step and isinstance(self.error, Exception)  # a call that was interrupted is not made again
+            # A call that was interrupted is not made again, nor is a loop that was compiled whole and has come to its later rounds.
+            repeated = self.step and isinstance(self.error, Exception) and not getattr(self.error, "dvm_ended", False)
             again = f"; step {self.step} was made with the old code" if repeated else ""
             told = f"{self._told()}: taken back{again}{''.join(self._faults)}"
             return Report(report.REFUSED, self.path, self.step, [told])

@@ -12,6 +12,7 @@ def test_what_was_refused_lately_and_stayed_as_it_was_is_tried_once(tmp_path):
     at = retries.WITHIN
     assert tried.answered(str(tmp_path / "d"), "unchanged", at) == []
     assert tried.answered(third, "applied", at) == [first]
-    assert tried.answered(first, "refused", at, again=True) == [] == tried.answered(third, "applied", at)
+    assert tried.answered(first, "refused", at, again=True) == [] and tried.answered(third, "applied", at) == [first]  # it may need both
+    assert tried.answered(first, "applied", at, again=True) == [] == tried.answered(third, "applied", at)
     assert tried.answered(first, "refused", at) == [] == tried.answered("not\0 a path", "refused", at)
     assert tried.answered(third, "applied", at + retries.WITHIN + 0.1) == []
