@@ -45,7 +45,7 @@ def _said(told: dict[int, Message]) -> str:
     """In one line, what is the same for these ranks but for the time it took, and for the steps that each counts for itself."""
     steps: dict[int, list[int]] = {}
     for number, body in told.items():
-        steps.setdefault(int(body.get("step") or 0), []).append(number)
+        steps.setdefault(int(body.get("step") or 0) if body.get("outcome") == "applied" else 0, []).append(number)
     last = max(told.values(), key=lambda body: float(body.get("ms") or 0.0))
     (step, _), *others = steps.items()
     own = "".join(f" · {named(numbers)}: step {own}" for own, numbers in others)
