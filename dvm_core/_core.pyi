@@ -189,6 +189,8 @@ def hold_replays(hold: bool) -> None:
     """While held, every call of a function in graph mode is made in Python."""
 def step() -> int:
     """Number of the current or last outermost captured call."""
+def tell_modules(callback: Callable[[str], object] | None) -> None:
+    """callback(file) is called before each module's code runs, in the thread that imports it; what it raises is lost. None: no more."""
 def begin_call(name: str) -> int:
     """Begins the next step, an outermost call of the captured function of that name. Its number."""
 def calls() -> dict[str, int]:

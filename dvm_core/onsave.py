@@ -56,6 +56,8 @@ class OnSave:
 
     def _reload(self, closed: Collection[str]) -> None:
         self._book.scan()
+        for path, stamp in self._book.stamps().items():
+            self._saves.was(path, stamp)
         self._saves.files = self._book.files()
         for path in self._saves.look(closed):
             if self._others is None:

@@ -9,10 +9,12 @@ import tokenize
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-SETTLED = 0.02  # seconds a file must stay the same before it is read,
-UNTOLD = 1.0  # and where its writer would be told of that has closed it, and was not: it may pause in the middle
+SETTLED = 0.02  # seconds a file must stay the same before it is read
+UNTOLD = 1.0  # the same, where the end of its writer would be told of and was not: it may pause in the middle
 _SHORT, _FEW = 40, 3  # characters of a value or statement, and how many changes, that are told in a line
 _BEFORE = 15  # characters before the first that differs
+EARLY = 10.0  # seconds that the end of a writer is remembered whose file nobody has asked for yet: a module that is just imported
+_MOST_EARLY = 256  # files
 _PATIENCE = 2.0  # seconds after which a file that never stays the same is read as it is
 
 Stamp = tuple[int, int, int, int]  # modification time in ns, size, inode; time of the last change of any of it, also of the mode
@@ -77,6 +79,7 @@ class Saves:
         self._known: dict[str, Stamp] = {}
         self._moving: dict[str, tuple[Stamp | None, float]] = {}  # as it was seen last, and since when
         self._closed: set[str] = set()  # of those that move
+        self._early: dict[str, float] = {}  # closed before they were among the files, and when
         self.rest = SETTLED  # seconds that a file must stay the same which nobody has told of
         self._now, self._wall = now, wall
 
@@ -92,6 +95,7 @@ class Saves:
         file before they fill it. Of these a save is seen also if size and modification time are as they were, and the others are not looked
         at: in a program that trains, each look waits for its turn."""
         now, saved = self._now(), []
+        closed = {*closed, *self._come(closed, now)}
         passed = self._known.keys() - self._moving.keys() - set(closed) if closed else set()
         for path in sorted(self.files - passed):
             found = stamp(path)
@@ -112,6 +116,18 @@ class Saves:
                     self._known[path] = found
                     saved.append(path)
         return saved
+
+    def was(self, path: str, stamp: Stamp | None) -> None:
+        """How a file was when the program read it, if that was before the first look at it."""
+        if stamp is not None:
+            self._known.setdefault(path, stamp)
+
+    def _come(self, closed: Collection[str], now: float) -> list[str]:
+        """Files whose writer has closed them shortly before they were asked for."""
+        self._early.update((path, now) for path in closed if path not in self.files and path.endswith(".py"))
+        for path in list(self._early)[:-_MOST_EARLY]:
+            del self._early[path]
+        return [path for path in list(self._early) if path in self.files and now - self._early.pop(path) <= EARLY]
 
     def _differs(self, path: str, found: Stamp, closed: bool) -> bool:
         """Whether the file was written since it was read. A writer that has closed it may have set its times back (`cp -p`, `rsync -t`)."""

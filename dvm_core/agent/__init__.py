@@ -1,6 +1,7 @@
 """The debuggee's side of the debugger: connects to the adapter named in the environment and serves it from a thread of its own."""
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -86,7 +87,11 @@ def _the_book() -> Any:
 
     with _making:
         if _book is None:
+            from .. import _core
+
             _book = SourceBook(LIBRARIES)
+            _core.tell_modules(_book.imported)
+            atexit.register(_core.tell_modules, None)
         return _book
 
 

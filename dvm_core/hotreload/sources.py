@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
-from dvm_wire.saves import read
+from dvm_wire.saves import Stamp, read, stamp
 
 from .leftover import Leftover
 
@@ -51,6 +51,7 @@ class SourceBook:
         self._libraries = tuple(libraries)  # prefixes of files that are nobody's to edit: not worth remembering
         self._texts: dict[str, str] = {}
         self._first: dict[str, str] = {}
+        self._stamps: dict[str, Stamp | None] = {}  # of the files, when their text was taken
         self._modules_seen = -1
         self.leftover = Leftover()
 
@@ -65,6 +66,11 @@ class SourceBook:
                 self.remember(key)
         self._modules_seen = modules  # last: another thread that asks meanwhile reads them, too, instead of going without
 
+    def imported(self, file: str) -> None:
+        """A module's code begins to run: its file is what it was made from, whatever is saved a moment later."""
+        if file.endswith(".py") and not file.startswith(self._libraries):
+            self.remember(file)
+
     def _user_files(self) -> Iterator[str]:
         for module in list(sys.modules.values()):
             file = _file(module)
@@ -78,7 +84,9 @@ class SourceBook:
     def remember(self, path: str) -> None:
         """Takes the text on disk as the text in force, if none is known yet."""
         try:
-            key, text = os.path.realpath(path), read(path)
+            key = os.path.realpath(path)
+            mark, text = stamp(key), read(path)
+            self._stamps.setdefault(key, mark)
             self._texts.setdefault(key, self._first.setdefault(key, text))  # of two threads' texts the same one
         except (OSError, SyntaxError, ValueError):
             pass  # gone or unreadable: a reload of it will say so
@@ -89,6 +97,10 @@ class SourceBook:
         key = os.path.realpath(path)
         if self._texts.get(key) == self._first.get(key):
             self._texts[key] = self._first[key] = text
+
+    def stamps(self) -> dict[str, Stamp | None]:
+        """Of all files whose text is known, when it was taken; links resolved."""
+        return dict(self._stamps)
 
     def get(self, path: str) -> str | None:
         return self._texts.get(os.path.realpath(path))

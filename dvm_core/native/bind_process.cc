@@ -2,6 +2,8 @@
 #include "bind_common.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "infer.h"
 #include "panels.h"
@@ -14,6 +16,30 @@ namespace dvm {
 using namespace nb::literals;
 
 namespace {
+
+// Called with the file of each module's code, before it runs. It stays until the process ends: hooks cannot be taken back.
+PyObject* on_module = nullptr;
+
+int audit(const char* event, PyObject* arguments, void*) {
+  if (!on_module || std::strcmp(event, "exec") != 0 || !PyTuple_Check(arguments) || PyTuple_GET_SIZE(arguments) != 1) return 0;
+  PyObject* code = PyTuple_GET_ITEM(arguments, 0);
+  if (!PyCode_Check(code)) return 0;
+  const auto* c = reinterpret_cast<PyCodeObject*>(code);
+  if (!PyUnicode_Check(c->co_name) || PyUnicode_CompareWithASCIIString(c->co_name, "<module>") != 0) return 0;
+  PyObject *type, *value, *trace;  // the program's own
+  PyErr_Fetch(&type, &value, &trace);
+  if (PyObject* done = PyObject_CallOneArg(on_module, c->co_filename)) Py_DECREF(done);
+  PyErr_Restore(type, value, trace);  // what the call may have raised is nobody's
+  return 0;
+}
+
+// Tells of the code of modules from now on. callback(file) may not raise: nobody hears it. None: no more.
+void tell_modules(nb::object callback) {
+  static const bool added = PySys_AddAuditHook(&audit, nullptr) == 0;
+  if (!added) throw std::runtime_error("the interpreter takes no audit hook");
+  PyObject* before = std::exchange(on_module, callback.is_none() ? nullptr : callback.release().ptr());
+  Py_XDECREF(before);
+}
 
 nb::object empty(nb::handle shape, int dtype) {
   Value v;
@@ -153,6 +179,8 @@ void bind_process(nb::module_& m) {
   m.def(
       "set_threads", [](nb::handle n) { set_pool_threads(static_cast<int>(std::clamp<int64_t>(to_int(n, "set_threads"), 0, INT32_MAX))); }, "n"_a,
       "Worker threads, the caller included; 0: one per processor.");
+  m.def("tell_modules", &tell_modules, "callback"_a.none(),
+        "callback(file) is called before each module's code runs, in the thread that imports it; what it raises is lost. None: no more.");
   m.def("set_step", &set_step, "step"_a, "Number of the current call of the outermost captured function.");
   m.def("simd_level", [] { return kernels().level; }, "baseline, avx2 or avx512.");
   m.def("shapes_used", &shapes_used_list, "most"_a, "(name, structure, geometry, kept ids, number of ids, launches) of this run's programs, most used first.");

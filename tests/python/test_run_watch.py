@@ -152,3 +152,11 @@ def test_of_files_saved_together_the_one_that_came_too_early_is_tried_again(run)
     done = subprocess.run([*undo, "train.py"], cwd=program.folder, capture_output=True, text=True, timeout=WAIT)
     assert done.stdout == "train.py unchanged: no edit of train.py is in force: nothing to undo\n"
     assert program.end() == 0 and program.err.empty()
+
+
+def test_a_save_right_behind_the_import_of_its_module_is_one(run):
+    program = run()
+    assert program.value() == 2.5
+    program.save("rates.py", "x + 1.0", "x + 3.0")
+    assert program.said().startswith("dvm: rates.py applied at step ") and program.value() == 4.5
+    assert program.end() == 0
