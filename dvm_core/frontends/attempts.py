@@ -3,6 +3,7 @@
 Beside captured functions they end trials of their own code only."""
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import traceback
@@ -43,16 +44,15 @@ def attempt(run: Callable[[], T], shows: Callable[[str], bool], kind: Callable[[
     _attempts[thread] = set()
     try:
         due: frozenset[str] = frozenset()
-        _renew()
-        its = _described(kind) if reloadable.waiting() else None
+        its: Hashable | None = None
         if reloadable.waiting():
+            its = _described(kind)
             if _is_ready(its):
                 _swap()
             due = _due(shows)
         try:
             result = run()
             if reloadable.waiting():
-                _renew()
                 _look(its or _described(kind), _described(lambda: results(result)), bool(due))
         except BaseException as error:
             if not reloadable.waiting() or not due and _SWAPPED not in _attempts[thread]:  # else it is another thread's
@@ -60,11 +60,12 @@ def attempt(run: Callable[[], T], shows: Callable[[str], bool], kind: Callable[[
             over = _due(shows)
             made_again = bool(due & over) and isinstance(error, Exception)
             if not made_again:
-                error.dvm_ended = True  # type: ignore[attr-defined]
+                with contextlib.suppress(AttributeError):
+                    error.dvm_ended = True  # type: ignore[attr-defined]
             reloadable.take_back(over, error)  # also what was swapped meanwhile: its answer may be the last
             if not made_again:
                 raise
-            traceback.clear_frames(error.__traceback__)  # as above
+            traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the failed call's tensors
         else:
             if reloadable.waiting():
                 reloadable.end(due)
@@ -86,6 +87,7 @@ def _described(describe: Callable[[], Hashable]) -> Hashable | None:
 
 def _is_ready(kind: Hashable | None) -> bool:
     """Whether what is queued is to be swapped before a call of that kind: it is known, others have shown nothing, or ranks wait for it."""
+    _renew()
     number = reloadable.first_number()
     return number is not None and (_known(kind) is not None or _looked >= _UNKNOWN or number > 0)
 
@@ -94,14 +96,15 @@ def _look(kind: Hashable | None, results: Hashable | None, tried: bool) -> None:
     """Compares the results of a trial with those of a call before it, of its kind and with arguments of the same shapes, or at least of as
     many axes."""
     global _looked
+    _renew()
     _looked += 1
     if kind is None or results is None:
         return
-    if len(_results) > _MOST:
-        _results.clear()
     known = _known(kind) if tried else None
     if known is not None and known != results and (kind in _results or without_sizes(known) != without_sizes(results)):
         raise reloadable.changed(kind, known, results, kind in _results)
+    if len(_results) > _MOST:
+        _results.clear()
     _results[kind] = _results[without_sizes(kind)] = results
 
 

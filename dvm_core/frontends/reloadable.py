@@ -177,11 +177,7 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     to `check` before it executes anything. inputs: signature of the arguments."""
     global version
     number = _core.begin_call(name)
-    swap(number, name)
-    with _lock:
-        here = {path for path in awaited() if not _elsewhere(path)} if _trials or _on_success else set()
-        trials, successes = [trial for trial in _trials if trial.path in here], [callback for callback, path in _on_success if path in here]
-        _forget(here)
+    trials, successes = _begin(number, name) if waiting() else ([], [])  # what is queued from here on is the next call's
     key = (name, inputs)
     tried = bool(trials)
     if tried:
@@ -207,6 +203,16 @@ def call(name: str, inputs: Hashable, run: Callable[[int, Check | None], T]) -> 
     for callback in successes:
         guarded(callback, number)
     return result
+
+
+def _begin(number: int, name: str) -> tuple[list[Trial], list[Callable[[int], None]]]:
+    """Swaps what that call is to begin with. Gives what it tries, and who hears that it has passed."""
+    swap(number, name)
+    with _lock:
+        here = {path for path in awaited() if not _elsewhere(path)}
+        trials, successes = [trial for trial in _trials if trial.path in here], [callback for callback, path in _on_success if path in here]
+        _forget(here)
+    return trials, successes
 
 
 def _passed(name: str, lates: list[Late]) -> None:

@@ -118,8 +118,8 @@ class Transaction:
         """Swaps without a captured call: none is running, and none came."""
         with self.host.boundary.held():
             if self._claim(TRIAL):
-                self._cancel()
                 self._swap(self.host.step() + 1)
+                self._cancel()  # last: while something is queued, a call that begins waits
 
     def _claim(self, state: str) -> bool:
         with self.changed:
