@@ -61,7 +61,9 @@ class _Keeper:
     @staticmethod
     def _look() -> None:
         from . import agent
+        from .agent import door
 
+        door.hide_this_thread()  # what is imported may make threading know it
         agent.remember_sources()
 
     def _receive(self, visitor: Any) -> None:

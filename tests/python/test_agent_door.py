@@ -1,4 +1,5 @@
 """The process's door: how long a visitor is waited for, and what a reload answers that takes too long."""
+import _thread
 import os
 import socket
 import threading
@@ -7,6 +8,7 @@ import types
 import pytest
 
 from dvm_core import agent
+from dvm_core import door as entrance
 from dvm_core.agent import door
 
 
@@ -58,3 +60,15 @@ def test_a_debugger_that_cannot_be_reached_is_not_looked_for_by_children(monkeyp
     assert agent.start(before={"DVM_DEVICE": "npu-sim:910b"}) is False and "dvm: no debugger" in capfd.readouterr().err
     here = os.environ.get("DVM_AGENT"), os.environ.get("DVM_TOKEN"), os.environ["DVM_DEVICE"]
     assert here == ((f"127.0.0.1:{port}", "0" * 32, "cpu") if launched else (None, None, "npu-sim:910b"))
+
+
+def test_the_doors_thread_is_hidden_when_it_notes_the_sources():
+    seen, ended = [], threading.Event()
+
+    def run():
+        entrance._Keeper._look()
+        seen.append(threading.current_thread())
+        ended.set()
+
+    _thread.start_new_thread(run, ())
+    assert ended.wait(20) and seen[0].is_pydev_daemon_thread and seen[0].pydev_do_not_trace
