@@ -288,3 +288,23 @@ def use(step):
     assert again.outcome == "applied" and p.module.use(0) == 1
     assert schedule.rate(2) == 1.0 and p.module.decay(1) == 0.25 and p.module.Schedule.rate is rate
     assert p.call_until(p.save(text.replace("class Schedule:", "class Schedule(dict):")), lambda: None).outcome == "refused"
+
+
+def test_a_trial_that_no_call_comes_for_holds_up_no_other_save(program, monkeypatch):
+    monkeypatch.setattr(reloader, "TRIAL_WAIT", 0.05)
+    p = program()
+
+    class Elsewhere(Calls):
+        """Begins with the swap, and is not what shows the new code."""
+        def call(self, function):
+            self.step += 1
+            queued, self.queue = self.queue, []
+            for _, apply in queued:
+                apply(self.step)
+            return function()
+
+    p.calls = p.reloader.host.boundary = Elsewhere()
+    assert p.call_until(p.save(AFTER)).outcome == "applied"
+    assert p.call_until(p.save(AFTER.replace("x * 3", "x * 4"))).outcome == "applied" and p.module.scale(1) == 4
+    for callback in p.calls.successes:
+        callback(p.calls.step)

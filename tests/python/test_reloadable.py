@@ -304,3 +304,21 @@ def test_ctrl_c_takes_new_code_back_and_the_call_is_not_made_again(make_call: An
     with pytest.raises(KeyboardInterrupt):
         make_call(dvm.jit(interrupt))
     assert made == [1] and [type(error) for error in errors] == [KeyboardInterrupt] and not passed and not reloadable.waiting()
+
+
+def test_methods_of_two_objects_are_not_compared_with_one_another() -> None:
+    class Head:
+        def __init__(self, width: int) -> None:
+            self.width = width
+
+        @dvm.jit
+        def forward(self, x: Any) -> Any:
+            return x[:, :self.width]
+
+    narrow, wide, errors = Head(2), Head(3), []
+    for head in (wide, narrow):
+        head.forward(A)
+    for head, shape in ((wide, (2, 3)), (narrow, (2, 2))):
+        reloadable.at_next_call(lambda step: reloadable.trial(errors.append))
+        assert head.forward(A).shape == shape
+    assert not errors and not reloadable.waiting()

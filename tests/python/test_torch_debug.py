@@ -338,3 +338,26 @@ def test_a_result_of_several_ops_names_its_last_and_an_intermediate_keeps_its_ow
     torch.compile(names["work"], backend="dvm")(x, w, torch.tensor([0, 1, 2])).backward()
     found = {i.value_name for p in _core.programs() if p.id not in known and p.backward for i in p.instructions}
     assert {"grad(g)", "grad(loss)", "grad(x)", "grad(w)"} <= found <= {"", "grad(g)", "grad(k)", "grad(loss)", "grad(x)", "grad(w)"}
+
+
+def test_a_captured_call_does_not_end_the_trial_of_a_compiled_models_new_code(module):
+    function, a, x = dvm.jit(lambda x: x * 2), dvm.tensor(np.ones(3, np.float32)), torch.ones(3, 4)
+    compiled, told, undone = torch.compile(module.Model(), backend="dvm"), [], []
+    function(a)
+    expected, old = compiled(x), module.Block.forward.__code__
+
+    def undo(error):
+        undone.append(type(error).__name__)
+        module.Block.forward.__code__ = old
+        torch_reload.outdated(module.__file__)
+
+    def swap(step):
+        edited(module, "* 2.0", "* missing")
+        torch_reload.outdated(module.__file__)
+        reloadable.trial(undo, module.__file__)
+        reloadable.on_success(told.append, module.__file__)
+
+    reloadable.at_next_call(swap)
+    function(a)  # it begins with the swap, and shows nothing of the model
+    assert module.Block.forward.__code__ is not old and reloadable.waiting()
+    assert torch.equal(compiled(x), expected) and len(undone) == 1 and told == [] and not reloadable.waiting()
