@@ -4,6 +4,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ class Adapter:
                     if event.get("ev") == name and where(event):
                         return self.events.pop(i)
                 left = end - time.monotonic()
-                assert left > 0, f"no event {name} within {timeout} s; there were {[e.get('ev') for e in self.events]}"
+                assert left > 0, f"no event {name} within {timeout} s; there were {[(e.get('ev'), e.get('text')) for e in self.events]}"
                 self._arrived.wait(left)
 
     def none(self, name, seconds=0.3):
@@ -126,7 +127,8 @@ class Running:
 
     def join(self, timeout=20):
         self.thread.join(timeout)
-        assert not self.thread.is_alive(), "the program is still running"
+        frame = sys._current_frames().get(self.thread.ident)
+        assert not self.thread.is_alive(), "the program is still running:\n" + "".join(traceback.format_stack(frame))
         if self.error is not None:
             raise self.error
         return self.result

@@ -86,6 +86,7 @@ def test_times_alone_are_saved_ever_more_rarely_and_a_new_shape_soon(tmp_path: P
             clock[0] += 0.1  # it takes as long
 
     monkeypatch.setattr("dvm_core.lastrun.lastrun.save", save)
+    monkeypatch.setattr("dvm_core.lastrun._MOST_PROGRAMS", 1 << 30)  # those of other tests are no news after the first look
     f, recorder = function(tmp_path / "c.py", SOURCE), Recorder()
 
     def pass_by(seconds: int, rows: int) -> None:
