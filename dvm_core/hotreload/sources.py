@@ -110,4 +110,6 @@ class SourceBook:
         return self._first.get(os.path.realpath(path))
 
     def put(self, path: str, text: str) -> None:
-        self._texts[os.path.realpath(path)] = text
+        key = os.path.realpath(path)
+        self._texts[key] = text
+        self._stamps.pop(key, None)  # how the file was then says nothing any more
