@@ -185,29 +185,24 @@ class Edit:
         await _all(ask(rank) for rank in self.ranks)
         self.path = self.path or next((str(report["path"]) for report in self.reports.values() if report.get("path")), "")
 
+    async def _asked(self, rank: Rank, command: str, **arguments: Any) -> Message | None:
+        """The rank's answer. One that cannot give it is against the edit: None."""
+        try:
+            return await rank.link.ask(command, timeout=ARM, **arguments)
+        except RequestError as error:
+            self.against.setdefault(rank, str(error))
+            return None
+
     async def _paces(self) -> list[Message]:
         """Where each is, now that all are ready."""
-        async def ask(rank: Rank) -> Message:
-            try:
-                return await rank.link.ask("pace", timeout=ARM)
-            except RequestError as error:
-                self.against.setdefault(rank, str(error))
-                return {}
-
-        return list(await asyncio.gather(*(ask(rank) for rank in self._active)))
+        answers = await asyncio.gather(*(self._asked(rank, "pace") for rank in self._active))
+        return [answer for answer in answers if answer is not None]
 
     async def _arm(self) -> None:
         """Tells the call."""
-        meeting = self._meeting
-
-        async def ask(rank: Rank) -> None:
-            try:
-                answer = await rank.link.ask("arm", ticket=self.ticket, number=meeting.number, of=meeting.of, timeout=ARM)
-                self.passed = self.passed or not answer.get("armed")
-            except RequestError as error:
-                self.against.setdefault(rank, str(error))
-
-        await _all(ask(rank) for rank in self._active)
+        told = {"ticket": self.ticket, "number": self._meeting.number, "of": self._meeting.of}
+        answers = await asyncio.gather(*(self._asked(rank, "arm", **told) for rank in self._active))
+        self.passed = self.passed or any(answer is not None and not answer.get("armed") for answer in answers)
 
     async def _votes(self, paces: list[Message]) -> None:
         """Returns when all have voted, one against it, or one not in time, or none will. paces: from when the call was chosen."""

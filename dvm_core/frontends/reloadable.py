@@ -209,10 +209,7 @@ def _begin(number: int, name: str) -> tuple[list[Trial], list[Callable[[int], No
     """Swaps what that call is to begin with. Gives what it tries, and who hears that it has passed."""
     swap(number, name)
     with _lock:
-        here = {path for path in awaited() if not _elsewhere(path)}
-        trials, successes = [trial for trial in _trials if trial.path in here], [callback for callback, path in _on_success if path in here]
-        _forget(here)
-    return trials, successes
+        return _take({path for path in awaited() if not _elsewhere(path)})
 
 
 def _passed(name: str, lates: list[Late]) -> None:
@@ -315,8 +312,7 @@ def end(over: Collection[str]) -> None:
     """The trials of these files have passed."""
     number = _core.step()
     with _lock:
-        successes = [callback for callback, path in _on_success if path in over]
-        _forget(over)
+        _, successes = _take(over)
     for callback in successes:
         guarded(callback, number)
 
@@ -325,17 +321,19 @@ def take_back(over: Collection[str], error: BaseException) -> None:
     """The trials of these files have failed."""
     global version
     with _lock:
-        undos = [trial.undo for trial in _trials if trial.path in over]
-        _forget(over)
-    for undo in reversed(undos):
-        guarded(undo, error)
-    version += bool(undos)
+        trials, _ = _take(over)
+    for trial in reversed(trials):
+        guarded(trial.undo, error)
+    version += bool(trials)
 
 
-def _forget(over: Collection[str]) -> None:
+def _take(over: Collection[str]) -> tuple[list[Trial], list[Callable[[int], None]]]:
+    """The trials of these files, and who hears that they have passed; nothing waits for them any more. Under the lock."""
+    trials, successes = [trial for trial in _trials if trial.path in over], [callback for callback, path in _on_success if path in over]
     _on_success[:] = [entry for entry in _on_success if entry[1] not in over]
     _trials[:] = [trial for trial in _trials if trial.path not in over]
     _hold()
+    return trials, successes
 
 
 def _queued(step: int, name: str) -> list[Callable[[int], None]]:
