@@ -39,7 +39,7 @@ class Job:
         self._log = log
         self._edit: Edit | None = None
         self._unsettled: dict[str, Edit] = {}  # by ticket: kept, and not every rank has said what came of it, or it may fail yet
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._lock = asyncio.Lock()
         self._saves: dict[str, saves.Stamp | None] = {}  # each save is seen by all ranks, and taken once
         self._retries = Retries()
@@ -156,13 +156,10 @@ class Job:
             if not undo:
                 outcome = next((one for one in ("refused", "applied") if one in outcomes), "unchanged")
                 for other in self._retries.answered(path, outcome, at, again):
-                    background(self._again(other), self._tasks)
+                    background(self.take(other, again=True), self._tasks)
             return {rank.pid: body for rank, body in bodies.items()}
         finally:
             self._lock.release()
-
-    async def _again(self, path: str) -> None:
-        await self.take(path, again=True)
 
     def _tell_queued(self, path: str) -> None:
         before = os.path.basename(self._edit.path) if self._edit is not None else ""

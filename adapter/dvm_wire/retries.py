@@ -1,4 +1,4 @@
-"""Files that are saved together: one that was refused, for what another brings in, is tried once more behind that other."""
+"""Files that are saved together: one that was refused, for what another brings in, is tried again behind that other."""
 from __future__ import annotations
 
 from .saves import Stamp, stamp
@@ -7,7 +7,7 @@ WITHIN = 10.0  # seconds between the two saves
 
 
 class Retries:
-    """Refused saves, each until it is tried again, saved again, or too old."""
+    """Refused saves, each until it is taken, saved again, or too old."""
 
     def __init__(self) -> None:
         self._refused: dict[str, tuple[float, Stamp | None]] = {}

@@ -147,3 +147,13 @@ def test_an_answer_in_a_line():
     assert dvm_wire.outcome({**body, "undone": True}).startswith("m.py undone at step 12")
     assert dvm_wire.outcome({"outcome": "unchanged", "path": "m.py"}) == "m.py unchanged: no function has changed"
     assert dvm_wire.outcome({"outcome": "refused", "path": "m.py", "reasons": ["a", "b"]}) == "m.py refused: a; b"
+
+
+def test_a_file_that_was_closed_shortly_before_it_was_asked_for_is_a_save(tmp_path):
+    path = tmp_path / "imported.py"
+    path.write_text("x = 1")
+    clock = Clock()
+    saves = Saves(clock)
+    assert saves.look([str(path)]) == []
+    saves.files = {str(path)}
+    assert saves.look() == [str(path)] and saves.look() == []
