@@ -2,13 +2,14 @@
 
 A case is a file: a head of comments, then parts, each behind a line `# ---- NAME`.
     outcome: applied, unchanged or refused         reason: text of the answer (may be given several times)
-    keep: name = expression, taken before a save   check: holds after it; refused: holds before it, too
+    keep: name = expression, taken before a save (`Call(f)` is a running call)   check: holds after it; refused: holds before it, too
     undo: holds before the save and after its undo; without it `check` must not hold then
     call: captured call the program makes meanwhile (default: one that has nothing to do with the file)
     later: holds after the part `later` was saved on top of a refused one
     before-as, after-as: how a part lies on the disk: an encoding, `crlf`, `cr`"""
 import importlib.util
 import sys
+import threading
 from pathlib import Path
 
 DATA = Path(__file__).parent.parent / "data" / "edits"
@@ -31,6 +32,24 @@ class Case:
         end = next((ends[kind] for kind in kinds if kind in ends), "\n")
         encoding = next((kind for kind in kinds if kind not in ends), "utf-8")
         return self.parts[part].replace("\n", end).encode(encoding)
+
+
+class Call:
+    """A call of a case's function on a thread of its own: it says that it has begun, and stands until `end`, which gives its result."""
+
+    def __init__(self, function):
+        self.begun, self.gate, self.result = threading.Event(), threading.Event(), None
+        self.thread = threading.Thread(target=self.run, args=(function,), daemon=True)
+        self.thread.start()
+        self.begun.wait()
+
+    def run(self, function):
+        self.result = function(self.begun, self.gate)
+
+    def end(self):
+        self.gate.set()
+        self.thread.join()
+        return self.result
 
 
 def load(path, name):

@@ -6,7 +6,7 @@ import time
 import types
 
 import pytest
-from reload_cases import CASES, Case, load
+from reload_cases import CASES, Call, Case, load
 
 import dvm_core as dvm
 from dvm_core import _core
@@ -85,7 +85,7 @@ class Running:
             self.kept[name] = eval(text, self.names())
 
     def names(self):
-        return {**vars(self.module), **self.kept}
+        return {"Call": Call, **vars(self.module), **self.kept}
 
     def holds(self, text):
         return bool(eval(text, self.names()))

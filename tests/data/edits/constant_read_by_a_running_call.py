@@ -1,11 +1,9 @@
 # outcome: applied
-# reason: `RATE` was read by `loop`, which is running (line 8); what that made keeps the value it read
-# keep: running = Call()
-# check: running.end() == (0.5, [0.25]) and Call().end() == (0.25, [0.25])
-# undo: Call().end() == (0.5, [0.5])
+# reason: `RATE` was read by `loop`, which is running (line 6); what that made keeps the value it read
+# keep: running = Call(loop)
+# check: running.end() == (0.5, [0.25]) and Call(loop).end() == (0.25, [0.25])
+# undo: Call(loop).end() == (0.5, [0.5])
 # ---- before
-import threading
-
 RATE = 0.5
 
 
@@ -18,25 +16,7 @@ def loop(begun, gate):
         gate.wait()
         seen.append(RATE)
     return rate, seen
-
-
-class Call:
-    def __init__(self):
-        self.begun, self.gate, self.result = threading.Event(), threading.Event(), None
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-        self.begun.wait()
-
-    def run(self):
-        self.result = loop(self.begun, self.gate)
-
-    def end(self):
-        self.gate.set()
-        self.thread.join()
-        return self.result
 # ---- after
-import threading
-
 RATE = 0.25
 
 
@@ -49,19 +29,3 @@ def loop(begun, gate):
         gate.wait()
         seen.append(RATE)
     return rate, seen
-
-
-class Call:
-    def __init__(self):
-        self.begun, self.gate, self.result = threading.Event(), threading.Event(), None
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-        self.begun.wait()
-
-    def run(self):
-        self.result = loop(self.begun, self.gate)
-
-    def end(self):
-        self.gate.set()
-        self.thread.join()
-        return self.result
