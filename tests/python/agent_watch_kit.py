@@ -1,5 +1,6 @@
 """A small captured function in a file of its own, for tests of what the panels ask for while it runs."""
 import base64
+import contextlib
 import importlib.util
 import sys
 
@@ -20,15 +21,21 @@ def forward(x, w):
 """
 
 
-@pytest.fixture
-def model(tmp_path, request):
-    path = tmp_path / f"model_{request.node.name.split('[')[0]}.py"
-    path.write_text(MODEL)
+@contextlib.contextmanager
+def loaded(path, text):
+    """The module of that text, in a file of its own."""
+    path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     yield module
     del sys.modules[path.stem]
+
+
+@pytest.fixture
+def model(tmp_path, request):
+    with loaded(tmp_path / f"model_{request.node.name.split('[')[0]}.py", MODEL) as module:
+        yield module
 
 
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)

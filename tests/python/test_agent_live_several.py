@@ -1,7 +1,6 @@
 """Watched expressions of several variables: of which values each is, bit for bit, and what is said of variables that never meet."""
 # ruff: noqa: F811 - fixtures are named as what they are imported as
 import base64
-import importlib.util
 import sys
 import threading
 import time
@@ -9,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from agent_harness import Refused, adapter  # noqa: F401 - the fixture among them
-from agent_watch_kit import X
+from agent_watch_kit import X, loaded
 
 import dvm_core as dvm
 from dvm_core import _core
@@ -57,13 +56,8 @@ def other(x):
 
 @pytest.fixture
 def model(tmp_path):
-    path = tmp_path / "several.py"
-    path.write_text(MODEL)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[path.stem]
+    with loaded(tmp_path / "several.py", MODEL) as module:
+        yield module
 
 
 @pytest.fixture(autouse=True)
