@@ -207,6 +207,7 @@ async def disconnect(session: Session, arguments: Body) -> Body:
     kill = arguments.get("terminateDebuggee")
     kill = session.config.launched if kill is None else bool(kill)
     session.debuggee.doomed = kill
+    await session.end_restart()  # or debugpy would begin the next program before it hears of the end
     session.reloads.stop()
     if not kill and session.has_agent:
         # Before debugpy lets the program go: hooks are taken out while it still stands.

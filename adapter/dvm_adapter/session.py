@@ -34,7 +34,7 @@ from .watches import Watches
 
 families.load()
 
-RESTART_ENDS = 5.0  # seconds for a restart that is cancelled by the session's end
+RESTART_ENDS = 5.0  # seconds for a restart that is taken back
 
 # What debugpy serves beyond the protocol; editors' Python extensions ask for these.
 _ONLY_DEBUGPY = {"debugpySystemInfo", "pydevdSystemInfo", "setDebuggerProperty", "setPydevdSourceMap", "pydevdAuthorize"}
@@ -147,6 +147,12 @@ class Session:
         self.listing_numbers.clear()
         self.started = False
 
+    async def end_restart(self) -> None:
+        """A restart that is under way is taken back: no program begins."""
+        if self.restarting is not None:
+            self.restarting.cancel()
+            await asyncio.wait([self.restarting], timeout=RESTART_ENDS)
+
     def use_agent(self, agent: AgentPeer) -> None:
         """Tells a new agent everything the client has asked for so far."""
         self.agent = agent
@@ -198,9 +204,7 @@ class Session:
         if self.closing:
             return
         self.closing = True
-        if self.restarting is not None:
-            self.restarting.cancel()
-            await asyncio.wait([self.restarting], timeout=RESTART_ENDS)
+        await self.end_restart()
         self.reloads.stop()
         self.output.finish()
         await self.client.close()

@@ -137,17 +137,19 @@ def test_a_program_that_nothing_debugs_starts_anew(session, tmp_path):
     up("two")
 
 
-@pytest.mark.parametrize("wait", [False, True])
+@pytest.mark.parametrize("wait", [None, 0, 0.1, 0.2])  # seconds after the first program has ended; None: before
 def test_a_program_that_is_restarted_may_be_disconnected_from_meanwhile(wait):
     mark = uuid.uuid4().hex
     session = Session([sys.executable, "-m", "dvm_adapter"], env={**environment(), "DVM_KILL_TEST": mark})
     session.start(REAL, args=["100000", "0.01"])
     restarted = session.begin("restart")
-    if wait:
+    if wait is not None:
         session.event("dvm/restarted")
+        time.sleep(wait)
     assert "start" in session.refusal("restart")  # one at a time
     assert session.request("disconnect", terminateDebuggee=True) == {}
-    assert not restarted.get(timeout=60)["success"]
+    answer = restarted.get(timeout=60)
+    assert not answer["success"] and answer["message"] == "cancelled"
     assert session.process.wait(60) == 0
     gone(mark)
 
