@@ -162,24 +162,17 @@ struct Block {
       r += some;
     }
   }
-  // Few rows of float32 times columns that lie along k. Fewer than kAlong columns at the end are computed with some before them, once more.
-  int64_t stripes_along() {
-    const auto tile = AlongTiles<kAlongRows>::of_rows[rows - 1];
+  // Few rows of float32 times columns that lie along k.
+  template <int Wide, int MaxRows>
+  int64_t along(int64_t j) {
+    constexpr int64_t kWidth = Wide * kVf;
     const auto* b = static_cast<const float*>(g.b) + k0;
-    float* c = g.c + row * g.ldc;
-    const bool add = g.add || k0 > 0;
-    int64_t j = 0;
-    for (; g.n - j >= kAlong; j += kAlong) tile(s.a(), b + j * g.b_col, g.b_col, kVf, k, c + j, g.ldc, add);
-    if (j == g.n || g.n < kVf) return j;
-    alignas(64) float last[kAlongRows * kAlong];
-    const int64_t second = smaller<int64_t>(kVf, g.n - kVf), from = g.n - kVf - second;
-    tile(s.a(), b + from * g.b_col, g.b_col, second, k, last, kAlong, false);
-    if (j < from + kVf) {
-      join_tile(c + j, g.ldc, last + (j - from), kAlong, rows, from + kVf - j, add);
-      j = from + kVf;
+    for (; g.n - j > kWidth - kVf; j += kWidth) {
+      const int64_t cols = smaller(kWidth, g.n - j);
+      const auto& of_rows = cols < kWidth ? AlongTiles<true, Wide, MaxRows>::of_rows : AlongTiles<false, Wide, MaxRows>::of_rows;
+      of_rows[rows - 1](s.a(), b + j * g.b_col, g.b_col, k, g.c + row * g.ldc + j, g.ldc, g.add || k0 > 0, cols);
     }
-    join_tile(c + j, g.ldc, last + kVf + (j - from - second), kAlong, rows, g.n - j, add);
-    return g.n;
+    return j;
   }
 
   template <int Wide, int MaxRows>
@@ -200,7 +193,11 @@ struct Block {
     }
     int64_t j = 0;
     if constexpr (sizeof(Item) == sizeof(float))
-      if (rows <= kAlongRows && !g.b_packed && g.b_row == 1 && g.b_col != 1) j = stripes_along();
+      if (rows <= kAlongRows && !g.b_packed && g.b_row == 1 && g.b_col != 1) {
+        if (rows <= kAlongPairs && (!kAliased || g.b_col % kAliased)) j = along<2, kAlongPairs>(j);
+        along<1, kAlongRows>(j);
+        return;
+      }
     if (rows == 1) j = stripes<kOneWide, 1>(j);
     if (rows <= kPairRows) j = stripes<kPairWide, kPairRows>(j);
     if (rows <= kFewRows) j = stripes<kFewWide, kFewRows>(j);

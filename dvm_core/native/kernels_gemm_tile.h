@@ -156,45 +156,100 @@ void micro_tile(const float* a, const Columns& b, int64_t k, float* c, int64_t l
   tile_to_memory<Math, Edge, Rows, Wide>(a, PanelRows(b), k, c, ldc, add, cols);
 }
 
-// The same sums for Rows rows and kAlong columns of a b whose columns lie along k, `column` floats apart: turned in registers, since a few rows
-// do not pay for panels. The columns are two vectors, the second begins `second` columns after the first.
-inline constexpr int kAlong = 2 * kVf, kAlongRows = kVf == 16 ? 6 : 2;
-template <int Rows>
-void tile_along(const float* a, const float* b, int64_t column, int64_t second, int64_t k, float* c, int64_t ldc, bool add) {
+// The same sums for Rows rows and Wide vectors of columns that lie along k, `column` floats apart: turned in registers, since a few rows do not
+// pay for panels. Edge: only `cols` columns exist, which end in the last vector; its other lanes repeat the last of them.
+//
+// kAlongRows: up to so many. kAlongPairs: up to so many take two vectors at a time, whose lanes' additions would wait for each other in one.
+// Columns that are a multiple of kAliased apart share few lines of the first-level cache, which two vectors would overfill.
+#if defined(__AVX512F__)
+inline constexpr int kAlongRows = 6, kAlongPairs = 6;
+inline constexpr int64_t kAliased = 0;
+#elif defined(__AVX2__)
+inline constexpr int kAlongRows = 8, kAlongPairs = 2;
+inline constexpr int64_t kAliased = 1024;
+#else
+inline constexpr int kAlongRows = 2, kAlongPairs = 2;
+inline constexpr int64_t kAliased = 0;
+#endif
+
+template <bool Edge, int Rows, int Wide>
+void tile_along(const float* a, const float* b, int64_t column, int64_t k, float* c, int64_t ldc, bool add, int64_t cols) {
   static_assert(kVf == kWords);
-  Vf acc[Rows][2] = {};
-  int64_t i = 0;
-  for (; i + kVf <= k; i += kVf)
-    for (int s = 0; s < 2; ++s) {
-      Words q[kVf];
-      turn_words(q, reinterpret_cast<const char*>(b + s * second * column + i), column * int64_t(sizeof(float)));
+  constexpr int kLast = Wide - 1, kNear = 16 / kVf;  // so many steps of kVf are a line: it is read to its end before others take its place
+  int64_t lane[kVf];
+  for (int x = 0; x < kVf; ++x) lane[x] = smaller<int64_t>(kLast * kVf + x, cols - 1) * column;
+  Vf acc[Wide][Rows] = {};
+  // Vector s of the columns, kVf steps from `at` on.
+  const auto turned = [&](Words(&q)[kVf], int s, int64_t at) {
+    if (Edge && s == kLast) turn_words(q, [&](int x) { return reinterpret_cast<const char*>(b + lane[x] + at); });
+    else turn_words(q, [&](int x) { return reinterpret_cast<const char*>(b + (s * kVf + x) * column + at); });
+  };
+  const auto steps = [&](int s, int64_t at) {
+    Words q[kVf];
+    turned(q, s, at);
+    DVM_UNROLL
+    for (int x = 0; x < kVf; ++x) {
       DVM_UNROLL
-      for (int x = 0; x < kVf; ++x) {
+      for (int r = 0; r < Rows; ++r) acc[s][r] = multiply_add(splat(a[r * kScratchRow + at + x]), Vf(q[x]), acc[s][r]);
+    }
+  };
+  int64_t i = 0;
+  for (; i + kNear * kVf <= k; i += kNear * kVf) {
+    DVM_UNROLL
+    for (int s = 0; s < Wide; ++s) {
+      DVM_UNROLL
+      for (int half = 0; half < kNear; ++half) steps(s, i + half * kVf);
+    }
+  }
+  if (i + kVf <= k) {
+    DVM_UNROLL
+    for (int s = 0; s < Wide; ++s) steps(s, i);
+    i += kVf;
+  }
+  if (i < k) {
+    DVM_UNROLL
+    for (int s = 0; s < Wide; ++s) {
+      Words q[kVf];
+      const int64_t from = k - kVf;  // steps before i are turned once more
+      if (from >= 0) {
+        turned(q, s, from);
+      } else {
+        const int64_t last = Edge && s == kLast ? cols - 1 - s * kVf : kVf - 1;
+        for (int64_t x = 0; x < k; ++x)
+          for (int64_t v = 0; v < kVf; ++v) q[x - from][v] = bits_as<uint32_t>(b[(s * kVf + smaller(v, last)) * column + x]);
+      }
+      for (int64_t x = i; x < k; ++x) {
         DVM_UNROLL
-        for (int r = 0; r < Rows; ++r) acc[r][s] = multiply_add(splat(a[r * kScratchRow + i + x]), Vf(q[x]), acc[r][s]);
+        for (int r = 0; r < Rows; ++r) acc[s][r] = multiply_add(splat(a[r * kScratchRow + x]), Vf(q[x - from]), acc[s][r]);
       }
     }
-  for (; i < k; ++i)
-    for (int s = 0; s < 2; ++s) {
-      Vf bv;
-      for (int x = 0; x < kVf; ++x) bv[x] = b[(s * second + x) * column + i];
-      for (int r = 0; r < Rows; ++r) acc[r][s] = multiply_add(splat(a[r * kScratchRow + i]), bv, acc[r][s]);
-    }
-  for (int r = 0; r < Rows; ++r)
-    for (int s = 0; s < 2; ++s) {
+  }
+  const Lead lead(cols - kLast * kVf);
+  DVM_UNROLL
+  for (int s = 0; s < Wide; ++s) {
+    DVM_UNROLL
+    for (int r = 0; r < Rows; ++r) {
       float* to = c + r * ldc + s * kVf;
-      Vf earlier{};
-      if (add) memcpy(&earlier, to, sizeof(Vf));
-      const Vf sum = add ? earlier + acc[r][s] : acc[r][s];
-      memcpy(to, &sum, sizeof(Vf));
+      if (Edge && s == kLast) {
+        lead.store(to, add ? lead.load(to) + acc[s][r] : acc[s][r]);
+      } else {
+        Vf earlier{};
+        if (add) memcpy(&earlier, to, sizeof(Vf));
+        const Vf sum = add ? earlier + acc[s][r] : acc[s][r];
+        memcpy(to, &sum, sizeof(Vf));
+      }
     }
+  }
 }
 
-template <int N, int... Rows>
-struct AlongTiles : AlongTiles<N - 1, N, Rows...> {};
-template <int... Rows>
-struct AlongTiles<0, Rows...> {
-  static constexpr void (*of_rows[])(const float*, const float*, int64_t, int64_t, int64_t, float*, int64_t, bool) = {tile_along<Rows>...};
+using AlongTile = void (*)(const float*, const float*, int64_t, int64_t, float*, int64_t, bool, int64_t);
+
+// By rows - 1.
+template <bool Edge, int Wide, int N, int... Rows>
+struct AlongTiles : AlongTiles<Edge, Wide, N - 1, N, Rows...> {};
+template <bool Edge, int Wide, int... Rows>
+struct AlongTiles<Edge, Wide, 0, Rows...> {
+  static constexpr AlongTile of_rows[] = {tile_along<Edge, Rows, Wide>...};
 };
 
 using MicroTile = void (*)(const float*, const Columns&, int64_t, float*, int64_t, bool, int64_t);

@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels_common.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -40,9 +40,12 @@ DVM_INLINE Words zip(Words x, Words y) {
   return __builtin_shufflevector(x, y, (I % 2 * kWords + First + I / 2)...);
 }
 
-// q[c] = item c of each of kWords rows that lie src_stride bytes apart.
-template <int... I>
-DVM_INLINE void turn_square(Words* q, const char* src, int64_t src_stride) {
+// q[c] = item c of each of kWords rows; at(r): where row r begins.
+template <int... I, class At>
+DVM_INLINE void turn_square(Words* q, const At& at) {
+#if defined(__AVX2__)
+  const auto four = [&](int row, int part) { return _mm_loadu_ps(reinterpret_cast<const float*>(at(row)) + 4 * part); };
+#endif
 #if defined(__AVX512F__)
   // Loads put four items of rows j, j + 4, j + 8, j + 12 side by side, which leaves half of the shuffles.
   DVM_UNROLL
@@ -50,11 +53,10 @@ DVM_INLINE void turn_square(Words* q, const char* src, int64_t src_stride) {
     __m512 x[4];
     DVM_UNROLL
     for (int j = 0; j < 4; ++j) {
-      const auto four = [&](int row) { return _mm_loadu_ps(reinterpret_cast<const float*>(src + row * src_stride) + 4 * part); };
-      x[j] = _mm512_castps128_ps512(four(j));
-      x[j] = _mm512_mask_broadcast_f32x4(x[j], 0x00f0, four(j + 4));
-      x[j] = _mm512_mask_broadcast_f32x4(x[j], 0x0f00, four(j + 8));
-      x[j] = _mm512_mask_broadcast_f32x4(x[j], 0xf000, four(j + 12));
+      x[j] = _mm512_castps128_ps512(four(j, part));
+      x[j] = _mm512_mask_broadcast_f32x4(x[j], 0x00f0, four(j + 4, part));
+      x[j] = _mm512_mask_broadcast_f32x4(x[j], 0x0f00, four(j + 8, part));
+      x[j] = _mm512_mask_broadcast_f32x4(x[j], 0xf000, four(j + 12, part));
     }
     const __m512d low0 = __m512d(_mm512_unpacklo_ps(x[0], x[1])), low1 = __m512d(_mm512_unpacklo_ps(x[2], x[3]));
     const __m512d high0 = __m512d(_mm512_unpackhi_ps(x[0], x[1])), high1 = __m512d(_mm512_unpackhi_ps(x[2], x[3]));
@@ -63,9 +65,23 @@ DVM_INLINE void turn_square(Words* q, const char* src, int64_t src_stride) {
     q[4 * part + 2] = Words(_mm512_unpacklo_pd(high0, high1));
     q[4 * part + 3] = Words(_mm512_unpackhi_pd(high0, high1));
   }
+#elif defined(__AVX2__)
+  // The same with rows j and j + 4.
+  DVM_UNROLL
+  for (int part = 0; part < 2; ++part) {
+    __m256 x[4];
+    DVM_UNROLL
+    for (int j = 0; j < 4; ++j) x[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(four(j, part)), four(j + 4, part), 1);
+    const __m256d low0 = __m256d(_mm256_unpacklo_ps(x[0], x[1])), low1 = __m256d(_mm256_unpacklo_ps(x[2], x[3]));
+    const __m256d high0 = __m256d(_mm256_unpackhi_ps(x[0], x[1])), high1 = __m256d(_mm256_unpackhi_ps(x[2], x[3]));
+    q[4 * part] = Words(_mm256_unpacklo_pd(low0, low1));
+    q[4 * part + 1] = Words(_mm256_unpackhi_pd(low0, low1));
+    q[4 * part + 2] = Words(_mm256_unpacklo_pd(high0, high1));
+    q[4 * part + 3] = Words(_mm256_unpackhi_pd(high0, high1));
+  }
 #else
   Words t[kWords];
-  for (int i = 0; i < kWords; ++i) memcpy(&q[i], src + i * src_stride, sizeof(Words));
+  for (int i = 0; i < kWords; ++i) memcpy(&q[i], at(i), sizeof(Words));
   // Zipping row i with row i + half moves the top bit of the row number to the bottom of the column number; log2 times, and all have moved.
   DVM_UNROLL
   for (int bit = 1; bit < kWords; bit *= 2) {
@@ -79,15 +95,16 @@ DVM_INLINE void turn_square(Words* q, const char* src, int64_t src_stride) {
   }
 #endif
 }
-DVM_INLINE void turn_words(Words* q, const char* src, int64_t src_stride) {
-  if constexpr (kWords == 16) turn_square<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>(q, src, src_stride);
-  else if constexpr (kWords == 8) turn_square<0, 1, 2, 3, 4, 5, 6, 7>(q, src, src_stride);
-  else turn_square<0, 1, 2, 3>(q, src, src_stride);
+template <class At>
+DVM_INLINE void turn_words(Words* q, const At& at) {
+  if constexpr (kWords == 16) turn_square<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>(q, at);
+  else if constexpr (kWords == 8) turn_square<0, 1, 2, 3, 4, 5, 6, 7>(q, at);
+  else turn_square<0, 1, 2, 3>(q, at);
 }
 
 DVM_INLINE void transpose_words(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
   Words q[kWords];
-  turn_words(q, src, src_stride);
+  turn_words(q, [&](int row) { return src + row * src_stride; });
   DVM_UNROLL
   for (int i = 0; i < kWords; ++i) memcpy(dst + i * dst_stride, &q[i], sizeof(Words));
 }

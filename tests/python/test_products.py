@@ -60,6 +60,17 @@ def test_how_the_right_side_lies_and_the_number_of_workers_change_no_bit(shape, 
         assert np.array_equal(dense(a, b, bias).astype("float32").numpy(), np.maximum(want, 0))
 
 
+@pytest.mark.parametrize("k", [1, 7, 8, 9, 16, 31, 32, 45, 512, 515, 1024])
+def test_few_rows_are_multiplied_alike_by_columns_that_lie_along_k(k):
+    for m in range(1, 10):
+        x = RNG.standard_normal((m, k), dtype=np.float32)
+        for n in (2, 7, 8, 15, 16, 17, 24, 31, 33):
+            w = RNG.standard_normal((n, k), dtype=np.float32)
+            want = product(dvm.tensor(x), dvm.tensor(np.ascontiguousarray(w.T))).numpy()
+            assert np.array_equal(linear(dvm.tensor(x), dvm.tensor(w)).numpy(), want), (m, n)
+            np.testing.assert_allclose(want, x.astype(np.float64) @ w.T.astype(np.float64), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("n", [1, 5, 40])
 def test_batches_broadcast_and_each_is_the_product_of_its_matrices(n):
     x, w = small_integers(6, 1, 7, 9), small_integers(4, 9, n)
