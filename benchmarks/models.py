@@ -4,7 +4,8 @@
 
 A process for each model; its batches have twelve sizes, all seen by every contender before it is timed. MindSpore: PyNative and `ms.jit`;
 PyTorch: eager and TorchInductor with dynamic=True, on one core and in the thread's own time, for on a busy machine its threads wait for one
-another longer than they compute. Serving: every other request has one size, the rest sizes of their own.
+another longer than they compute. With MindSpore graph mode is ours, which like `ms.jit` knows each size by a trace of its own, and stream
+mode is beside it. Serving: every other request has one size, the rest sizes of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dvm_core import _core
 
 MODELS = ("mlp", "lenet", "encoder", "lstm", "bert", "mmoe", "llama", "reinforce")
 SERVED = ("mlp", "encoder")
-MODES = {"mindspore": ("dvm", "pynative", "graph"), "torch": ("dvm", "eager", "inductor")}
+MODES = {"mindspore": ("dvm graph", "dvm", "pynative", "graph"), "torch": ("dvm", "eager", "inductor")}  # the first is the one judged
 AIMS = {"mindspore": ">= 1.07 x the best", "torch": ">= 1.0 x the best"}
 SIZES, SECONDS = 12, 900  # batches that come again; until a model is given up
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "models"))
@@ -64,7 +65,10 @@ def _serving(framework: str, model: str, mode: str, sizes: int) -> Callable[[], 
         return answer
     from mindspore import Tensor
     network.set_train(False)
-    captured = loop.MODES[mode](lambda images: network(images).argmax(1))
+
+    def likeliest(images: Tensor) -> Tensor:
+        return network(images).argmax(1)
+    captured = loop.MODES[mode](likeliest)
     return lambda: captured(Tensor(next(requests))).asnumpy()
 
 
@@ -87,10 +91,11 @@ def measure(framework: str, model: str, quick: bool) -> Iterator[Row]:
                     call()
                 calls[mode] = call
             except Exception as error:
-                if mode == "dvm":
+                if mode.startswith("dvm"):
                     raise
                 print(f"{framework} {model}: {mode} left out: {type(error).__name__}: {error}"[:300], file=sys.stderr, flush=True)
-        yield Row(f"{framework} {model}: {kind}", interleave(calls, 1.0 if quick else 6.0, sizes, clock=clock), aim=AIMS[framework])
+        times = interleave(calls, 1.0 if quick else 6.0, sizes, clock=clock)
+        yield Row(f"{framework} {model}: {kind}", times, MODES[framework][0], AIMS[framework])
 
 
 def rows(quick: bool, only: str = "") -> Iterator[Row]:
@@ -119,7 +124,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.here:
         for row in measure(*options.here, options.quick):
-            print("@" + json.dumps({"name": row.name, "times": row.times, "aim": row.aim}), flush=True)
+            print("@" + json.dumps(vars(row)), flush=True)
         return 0
     for row in rows(options.quick, options.only):
         command.tell_row(row)

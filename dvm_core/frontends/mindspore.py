@@ -72,6 +72,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.waiting: dict[int, tuple[int, Any]] = {}  # address -> (value id, array): handed out, not filled yet
         self.filled: dict[int, tuple[int, Any]] = {}
         self.replaced: list[Any] = []  # old memory of tensors changed in place: what is pending, or a gradient, still reads it
+        self.changed: dict[int, tuple[Tensor, str]] = {}  # by its address now: a tensor from outside that was changed in place, its class
+        self.constants: dict[int, Tensor] = {}  # when tracing, by address: tensors that MindSpore made of a Python number in this call
         self.detaching = 0  # under how many no_grad the code that runs is
         self.aliases: set[int] = set()  # copies made for no_grad, which stand for what they are copies of
         self.draws = 0  # random sequences used so far
@@ -147,9 +149,11 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         found = self.own.get(address)
         if found is not None:
             return found
-        constant = not self.tracing and address not in self.foreign_results and not self.wants(x)
+        constant = address in self.constants if self.tracing else address not in self.foreign_results and not self.wants(x)
         if constant and x.shape == ():
+            before, self.paused = self.paused, True  # it is not the program that reads it
             number, dtype = x._item(), compat.DTYPE_OF.get(x.dtype, 0)
+            self.paused = before
             if dtype and (number.__class__ is float or -_EXACT <= number <= _EXACT):
                 return Typed(number, dtype)
         return self.value(x)
@@ -326,11 +330,20 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
                 self.refuse(_INTO_A_VIEW.format(what))
             if any(old in self._bases(other) for other in living):
                 self.refuse(f"{what} changes a tensor another one is a view of; copy it first (h = h.copy())")
-        self.untraceable = "it changes a tensor in place"
+        cls = cls or ("parameter" if compat.is_parameter(tensor) else "activation")
+        inside = old is not None and address in self.own and address not in self.changed
+        self.changed.pop(address, None)
+        new = self.put(tensor, self.tensor(value), cls)
+        if not inside:
+            self.changed[new] = tensor, cls
+
+    def put(self, tensor: Tensor, new: Tensor, cls: str) -> int:
+        """The tensor object has the memory of `new` from now on; its address. cls: what the buffer is to the memory log."""
         self.replaced.append(compat.same_memory(tensor))
-        new = self.tensor(value)
-        _core.log_replaced(address, new.data_ptr(), cls or ("parameter" if compat.is_parameter(tensor) else "activation"))
+        address = new._data_ptr()
+        _core.log_replaced(tensor._data_ptr(), address, cls)
         compat.replace_data(tensor, new)
+        return address
 
     def living(self) -> list[int]:
         """Values some tensor outside still stands for."""

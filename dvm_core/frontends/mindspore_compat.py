@@ -300,9 +300,8 @@ def has_backward_hooks(cell: Any) -> bool:
     return bool(getattr(cell, "_backward_hook", None) or getattr(cell, "_backward_pre_hook", None))
 
 
-def replace_data(tensor: Tensor, value: Tensor) -> None:
-    """The tensor object has value's memory from now on."""
-    tensor.assign_value_cpp(value)
+# (tensor, value): the tensor object has value's memory from now on.
+replace_data: Callable[[Tensor, Tensor], None] = _required("TensorPy.assign_value_cpp", lambda: Tensor.__mro__[1].assign_value_cpp)
 
 
 def same_memory(tensor: Tensor) -> Any:

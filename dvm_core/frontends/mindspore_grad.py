@@ -79,6 +79,7 @@ def run(function: Callable[..., Any], name: str, step: int, check: Check | None,
     seen.recordings += 1
     seen.operations += capture.dispatched
     seen.untraceable = seen.untraceable or capture.untraceable
+    seen.changes = seen.changes or bool(capture.changed)
     seen.gradients = seen.gradients or backward is not None
     return tie(capture, backward, result, returned)
 

@@ -27,6 +27,12 @@ def _before_read(tensor: Tensor) -> None:
         top.before_read(tensor)
 
 
+def _before_exchange(tensor: Tensor) -> None:
+    top: Any = captures.active()
+    if top is not None and top.front_end == "mindspore":
+        top.replaced.append(compat.same_memory(tensor))
+
+
 def _jit_call(executor: Any, args: tuple, kwargs: dict) -> Any:
     top = current()
     if top is None:
@@ -98,5 +104,11 @@ def _made_here(top: MsCapture, x: Any) -> Any:
     return Tensor(x) if x.shape and x.is_contiguous() else top.tensor(top.copy(value))
 
 
-mindspore_patches.install_hooks(_before_read, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _cell_call, _function_call,
-                                _tensor_hook, _no_grad, _operands)
+def _scalar(tensor: Tensor) -> None:
+    top = current()
+    if top is not None and top.tracing:
+        top.constants[tensor.data_ptr()] = tensor
+
+
+mindspore_patches.install_hooks(_before_read, _before_exchange, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _cell_call,
+                                _function_call, _tensor_hook, _no_grad, _operands, _scalar)

@@ -14,46 +14,53 @@ from .notices import notice
 
 # Before these, values that are recorded and not yet computed must be. `_item` serves bool(), int(), float(), item() and indices.
 _READERS = ("asnumpy", "_item", "tolist", "get_bytes", "__str__", "__repr__", "__getstate__", "__deepcopy__")
+# What gives a tensor other memory (`set_data`, `assign_value`): what is recorded may still read the memory it had.
+_EXCHANGERS = ("assign_value_cpp", "_update_data", "set_")
 
 
-def install_hooks(before_read: Callable[[Tensor], None], getitem: Callable[..., Any], setitem: Callable[..., bool],
-                  jit_call: Callable[[Any, tuple, dict], Any], cell_call: Callable[[Any, Any, tuple, dict], Any],
-                  function_call: Callable[[Any, tuple, dict], Any], tensor_hook: Callable[[Tensor], None],
-                  no_grad: Callable[[int], None], operands: Callable[[list], list]) -> None:
+def install_hooks(before_read: Callable[[Tensor], None], before_exchange: Callable[[Tensor], None], getitem: Callable[..., Any],
+                  setitem: Callable[..., bool], jit_call: Callable[[Any, tuple, dict], Any],
+                  cell_call: Callable[[Any, Any, tuple, dict], Any], function_call: Callable[[Any, tuple, dict], Any],
+                  tensor_hook: Callable[[Tensor], None], no_grad: Callable[[int], None], operands: Callable[[list], list],
+                  scalar: Callable[[Tensor], None]) -> None:
     """Puts the front end in the way of what MindSpore does not dispatch. Outside a capture each hook costs a call.
 
-    before_read(tensor): before its values are read. getitem(tensor, index, original), setitem(tensor, index, value) -> handled.
+    before_read(tensor): before its values are read. before_exchange(tensor): before it gets other memory.
+    getitem(tensor, index, original), setitem(tensor, index, value) -> handled.
     jit_call(executor, args, kwargs): instead of a ms.jit function. cell_call(original, cell, args, kwargs): instead of a cell with a
     gradient or backward hooks of its own. function_call(class, args, kwargs): instead of an autograd function. Each gives NotImplemented
     for MindSpore's own way. tensor_hook(tensor): before a hook is put on a tensor's gradient. no_grad(1 or -1): one is entered or left.
-    operands(list) -> the operands a primitive is called with.
+    operands(list) -> the operands a primitive is called with. scalar(tensor): one that MindSpore has made of a Python number.
     """
     for name in _READERS:
-        _hook_reader(name, before_read)
+        _hook_method(name, before_read)
+    for name in _EXCHANGERS:
+        _hook_method(name, before_exchange)
     _hook_index(getitem, setitem)
     _hook_print(before_read)
     _hook_jit(jit_call)
     _hook_cells(cell_call)
     _hook_functions(function_call)
-    _hook_reader("register_hook", tensor_hook)
+    _hook_method("register_hook", tensor_hook)
     _hook_no_grad(no_grad)
     _hook_primitives(operands)
+    _hook_scalars(scalar)
     _hook_gradients()
     _hook_types()
 
 
-def _hook_reader(name: str, before_read: Callable[[Tensor], None]) -> None:
+def _hook_method(name: str, before: Callable[[Tensor], None]) -> None:
     original = getattr(Tensor, name, None)
     if original is None:
         notice(f"MindSpore {ms.__version__} has no Tensor.{name}; {TESTED} has it", category="compatibility", once=("compat", name))
         return
 
     @functools.wraps(original)
-    def read(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        before_read(self)
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        before(self)
         return original(self, *args, **kwargs)
 
-    setattr(Tensor, name, read)
+    setattr(Tensor, name, call)
 
 
 def _hook_index(getitem: Callable[..., Any], setitem: Callable[..., bool]) -> None:
@@ -181,6 +188,21 @@ def _hook_primitives(operands: Callable[[list], list]) -> None:
     for name, kind in vars(classes).items():
         if name.startswith("_Pyboost") and not _changes_operands(name):
             kind.__call__ = hooked_method(kind.__call__)
+
+
+def _hook_scalars(made: Callable[[Tensor], None]) -> None:
+    # What a Python number becomes a tensor by: the bounds of a range are such.
+    kind = _optional("ScalarToTensor (ranges in graph mode)", lambda: ops.ScalarToTensor)
+    if kind is None:
+        return
+    original = kind.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tensor = original(self, *args, **kwargs)
+        made(tensor)
+        return tensor
+
+    kind.__call__ = call
 
 
 def _changes_operands(name: str) -> bool:

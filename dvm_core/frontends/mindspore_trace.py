@@ -3,8 +3,7 @@
 A trace holds for the shapes, dtypes and plain values of the arguments, for whether gradients are wanted, for what the code reads from
 globals, closures and attributes (see guards), and for the code: a hot reload starts anew. The values of tensors the function finds
 elsewhere (weights, constants) are read where they are at every call. What a trace cannot hold
-(a value read in Python, an op MindSpore runs, a tensor changed in place, random numbers) makes the function run in stream mode, with a
-notice that says why.
+(a value read in Python, an op MindSpore runs, random numbers) makes the function run in stream mode, with a notice that says why.
 """
 from __future__ import annotations
 
@@ -46,10 +45,21 @@ class _Argument(NamedTuple):
     number: int
 
 
+class _Change(NamedTuple):
+    """A tensor from outside that stands for another value after the call."""
+
+    source: Tensor | int  # the tensor, or the number of the argument
+    address: int  # when traced
+    value: int
+    cls: str  # what its buffer is to the memory log
+    shares: bool  # its memory is that of the value's tensor in the result, not its own
+
+
 class Trace:
     """What one recording did, ready to be done again."""
 
-    def __init__(self, capture: MsCapture, arguments: dict[int, int], result: Any, backward: Backward | None) -> None:
+    def __init__(self, capture: MsCapture, sources: dict[int, Tensor | int], changes: list[_Change], result: Any,
+                 backward: Backward | None) -> None:
         self.backward = backward
         self.template = capture.steps()
         self.imms = capture.imms
@@ -57,10 +67,11 @@ class Trace:
         for value, entry in enumerate(capture.entries):
             if isinstance(entry, Input):
                 address, tensor = capture.origins[value]
-                self.calls.append((arguments.get(address, tensor), entry))
+                self.calls.append((sources.get(address, tensor), entry))
             else:
                 self.calls.append((*entry[:5], capture.imms.get(value, ()), entry[6]))
-        self.result = _pattern(result, arguments, capture.own)
+        self.changes = changes
+        self.result = _pattern(result, sources, capture, changes)
 
     def run(self, name: str, step: int, tensors: list[Tensor]) -> Any:
         """Records and runs the trace on other arguments of the same kind."""
@@ -87,24 +98,59 @@ class Trace:
                     record(*call)
             made: dict[int, Tensor] = {}
             result = _filled(self.result, tensors, capture, made)
+            for source, _, value, cls, shares in self.changes:
+                new = made.get(value) if shares else None
+                capture.put(tensors[source] if source.__class__ is int else source, capture.tensor(value) if new is None else new, cls)
             capture.flush(self.backward.plan.saved if self.backward else ())
         finally:
             captures.pop(capture)
         return mindspore_grad.tie(capture, self.backward, result, made)
 
 
-def _pattern(value: Any, arguments: dict[int, int], own: dict[int, int]) -> Any:
-    if isinstance(value, Tensor):
-        address = value.data_ptr()
-        if address in own:
-            return _Value(own[address])
-        return _Argument(arguments[address]) if address in arguments else value
-    if isinstance(value, (tuple, list)):
-        items = [_pattern(item, arguments, own) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if isinstance(value, dict):
-        return {key: _pattern(item, arguments, own) for key, item in value.items()}
-    return value
+def _pattern(result: Any, sources: dict[int, Tensor | int], capture: MsCapture, changes: list[_Change]) -> Any:
+    """The result with what to put there for its tensors. sources: what is handed through, by address."""
+    own = capture.own
+    sources = {**sources, **{change.address: change.source for change in changes if not change.shares}}
+
+    def pattern(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            address = value.data_ptr()
+            if address in own and address not in sources:
+                return _Value(own[address])
+            source = sources.get(address, value)
+            return _Argument(source) if source.__class__ is int else source
+        if isinstance(value, (tuple, list)):
+            items = [pattern(item) for item in value]
+            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        if isinstance(value, dict):
+            return {key: pattern(item) for key, item in value.items()}
+        return value
+
+    return pattern(result)
+
+
+def _changes(capture: MsCapture, before: list[tuple[Tensor | int, Tensor, int]]) -> list[_Change] | None:
+    """What the call has changed of tensors from outside, None if that cannot be done again. before: a source, its tensor, and the address
+    that this had at the begin, or when it was read (0: it had no memory yet)."""
+    found: dict[int, _Change] = {}  # by the tensor's id
+    seen: set[tuple[int, int]] = set()  # MindSpore may make several objects of one tensor
+    for source, tensor, was in before:
+        now = tensor.data_ptr()
+        if now == was or not was or (source.__class__ is not int and (was, now) in seen):
+            continue
+        if now not in capture.own:
+            return None
+        seen.add((was, now))
+        cls = capture.changed[now][1] if now in capture.changed else "parameter" if compat.is_parameter(tensor) else "activation"
+        found.setdefault(id(tensor), _Change(source, now, capture.own[now], cls, now not in capture.changed))
+    known = {now for _, now in seen}
+    for tensor, cls in capture.changed.values():
+        now = tensor.data_ptr()
+        if now not in capture.own:
+            return None
+        if now not in known:
+            found.setdefault(id(tensor), _Change(tensor, now, capture.own[now], cls, False))
+    return list(found.values())
 
 
 def _values(pattern: Any) -> Iterator[int]:
@@ -186,13 +232,18 @@ class Traces:
         draws = Draws(read)
         args, kwargs, more = exchange(args, kwargs, _Unrecognizable())
         copies |= more
-        arguments: dict[int, int] = {}
-        for i, tensor in reversed(list(enumerate(_flatten((args, kwargs), [], [])))):
-            arguments[tensor.data_ptr()] = i
+        elsewhere = [guard.value for guard in read if isinstance(guard.value, Tensor)]
+        before: list[tuple[Tensor | int, Tensor, int]] = [(i, tensor, tensor.data_ptr())
+                                                          for i, tensor in enumerate(_flatten((args, kwargs), [], []))]
+        before += [(tensor, tensor, tensor.data_ptr()) for tensor in sorted(elsewhere, key=compat.is_parameter, reverse=True)]
+        sources = {address: source for source, _, address in reversed(before) if address}
         found: list[Trace | None] = [None]
 
         def recorded(capture: MsCapture, result: Any, backward: Backward | None) -> None:
-            outside = {*_values(_pattern(result, arguments, capture.own))}
+            changes = _changes(capture, before + [(tensor, tensor, was) for was, tensor in capture.origins.values()])
+            if changes is None:
+                capture.untraceable = capture.untraceable or "it gives a tensor other memory"
+            outside = {*_values(_pattern(result, sources, capture, changes or [])), *(change.value for change in changes or ())}
             if any(value not in outside for value in capture.living()):
                 capture.untraceable = capture.untraceable or "it keeps a tensor beyond the call"
             capture.untraceable = capture.untraceable or draws.why()
@@ -202,7 +253,7 @@ class Traces:
                 notice(f"{self.name} runs in stream mode: {capture.untraceable}", path=info.function.__code__.co_filename,
                        line=info.function.__code__.co_firstlineno, category="trace", once=("trace", self.name, capture.untraceable))
             else:
-                found[0] = Trace(capture, arguments, result, backward)
+                found[0] = Trace(capture, sources, changes or [], result, backward)
                 observed.of(self.name).traces += 1
 
         result = mindspore_grad.run(info.function, self.name, step, check, args, kwargs, recorded, copies)

@@ -23,6 +23,7 @@ class Observed:
     operations: int = 0  # of the framework, in those
     traces: int = 0  # of graph mode
     untraceable: str = ""  # why the last recording cannot be done again without its body
+    changes: bool = False  # a tensor from outside was changed in place
     gradients: bool = False  # one was wanted
     calls: int = 0
     captured: list[float] = field(default_factory=list)

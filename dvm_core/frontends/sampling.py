@@ -63,8 +63,8 @@ def why_not(info: Any, seen: observed.Observed, args: tuple, kwargs: dict) -> st
 
     if mindspore_compat.gradient_wanted():
         return "a gradient is taken of it, and that would be another"
-    if seen.untraceable:
-        return f"{seen.untraceable}, and doing that twice is not the same"
+    if seen.changes or seen.untraceable:
+        return f"{'it changes a tensor in place' if seen.changes else seen.untraceable}, and doing that twice is not the same"
     # Looked at anew for every sample: what a call reaches depends on its arguments, closure and globals, too.
     return _failed.get(info.function.__code__) or repeatable.why_not(info.function, args, kwargs)
 

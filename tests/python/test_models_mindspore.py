@@ -17,13 +17,16 @@ pytestmark = pytest.mark.timeout(1200)
 SEEN = 60  # steps after which every kind of shapes has come
 
 
-@pytest.mark.parametrize("model", models.MODELS)
-def test_200_steps_are_mindspores_with_the_programs_of_the_first(model: str) -> None:
+GRAPH = ("lenet", "bert", "llama", "reinforce")  # also in graph mode
+
+
+@pytest.mark.parametrize(("model", "mode"), [*((model, "dvm") for model in models.MODELS), *((model, "dvm graph") for model in GRAPH)])
+def test_200_steps_are_mindspores_with_the_programs_of_the_first(model: str, mode: str) -> None:
     told: list[dict] = []
     notices.add_sink(told.append)
     losses, programs, live = [], [], []
     try:
-        for loss in models.module("mindspore", "loop").train(models.module("mindspore", model).setup, models.STEPS, "dvm"):
+        for loss in models.module("mindspore", "loop").train(models.module("mindspore", model).setup, models.STEPS, mode):
             losses.append(loss)
             programs.append(dvm.stats()["programs"])
             live.append(dvm.stats()["bytes_live"])
