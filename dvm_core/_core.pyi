@@ -57,6 +57,8 @@ class Graph:
     def set_name(self, value: int, name: str) -> None: ...
     def pending(self) -> int:
         """Instructions recorded and not yet flushed."""
+    def inputs(self) -> tuple[int, ...]:
+        """The values in memory that pending instructions read, in the order of their program's inputs."""
     def size(self) -> int:
         """Values so far (inputs and results)."""
     def in_memory(self, value: int) -> bool: ...
@@ -302,6 +304,7 @@ def program(id: int) -> Program: ...
 HOOK_STOP: int  # stop before the instruction
 HOOK_STATS: int  # statistics of its result
 HOOK_CAPTURE: int  # bytes of its result, copied on the copy stream
+# Instruction -1 - i of a STATS or CAPTURE hook is the program's input i, taken on the launching thread before anything has run.
 HOOK_CHECK: int  # stop after the launch if its result has a NaN (imm bit 0) or infinity (bit 1)
 def set_hook(program: int, instruction: int, kind: int, hook: int, every: int = 1, limit: int = 1 << 20) -> None:
     """hook: the caller's id, given back in events. every: the next launch and then each n-th. limit: bytes for CAPTURE; for CHECK its
@@ -320,6 +323,9 @@ def set_measure(every: int) -> None:
 MEASURED: tuple[str, ...]  # columns of Launch.measured()
 def set_program_handler(handler: Callable[[Program], None] | None) -> None:
     """Called with the GIL on the capturing thread when a new program was made, before its first launch: set hooks here."""
+def set_input_handler(handler: Callable[[Program | None], None] | None) -> None:
+    """handler(None) is called with the GIL on the capturing thread when an instruction over arrays has been recorded that brought inputs,
+    with the user's frames there; handler(program) before each launch, while Graph.inputs() are its inputs."""
 def set_stop_handler(handler: Callable[[Launch, int, str, tuple[int, ...]], None] | None) -> None:
     """handler(launch, instruction, reason, hook ids) is called with the GIL on the launching thread; reason "hook" (before the
     instruction), "nan" or "inf" (the instruction made it; the launch is complete, every result in memory). The launch goes on from

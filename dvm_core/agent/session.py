@@ -18,6 +18,7 @@ from . import (  # noqa: F401 - each declares commands
     commands,
     data,
     following,
+    inputs,
     kept,
     look,
     memory,
@@ -63,6 +64,7 @@ class Session:
         self.data = data.DataBreakpoints(self)
         self.switching = switching.Switching(self)
         self.kept = kept.Kept()
+        self.inputs = inputs.Inputs(self)
         self.watches = watches.Watches(self)
         self.numeric = numeric.Numeric(lambda text: self.notice(text, category="error"))
         self.stops = Stops(self)
@@ -102,8 +104,8 @@ class Session:
         others from ending; its error is raised after them."""
         with contextlib.ExitStack() as parts:  # the last one entered ends first
             for part in reversed((
-                    self._give_up, self.stops.release_all, self.breakpoints.clear, self.data.clear, self.watches.clear, self.sampling.stop,
-                    self.following.end, self.switching.forget, lambda: self.set_filters({}),
+                    self._give_up, self.stops.release_all, self.breakpoints.clear, self.data.clear, self.watches.clear, self.inputs.end,
+                    self.sampling.stop, self.following.end, self.switching.forget, lambda: self.set_filters({}),
                     lambda: _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"]), lambda: _core.set_program_handler(None),
                     lambda: _core.set_stop_handler(None), _core.clear_hooks, lambda: _core.memory_log(False), tracing.TRACING.leave,
                     lambda: notices.remove_sink(self._notice_sink), self.last_run.stop,
@@ -196,7 +198,7 @@ class Session:
                 continue
             sampled = self.sampling.snapshot(event)
             for told in self.watches.snapshots(event) if sampled is None else [sampled]:
-                if "stats" in told and "of" not in told:
+                if "stats" in told and "of" not in told and "input" not in told:
                     self.last_run.statistics(told["program"], told["instruction"], told["stats"], told["step"])
                 self._tell(told)
         self._tell_kept()

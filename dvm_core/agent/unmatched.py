@@ -10,7 +10,6 @@ from . import naming
 from .places import Place, Texts, function_around, place, real
 
 _LONGEST = 40  # characters of a call that is shown
-_NAMED = 4  # names that are shown
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -27,16 +26,14 @@ def why(name: str, path: str, programs: Iterable[Any], texts: Texts) -> str:
             if function is None:
                 continue
             if name in _arguments(function):
-                return _argument(name, where, program, places)
+                return _argument(name, where)
             if (call := _call(function, name)) is not None:
                 return _returned(name, call, where, program, places)
     return ""
 
 
-def _argument(name: str, where: Place, program: Any, places: list[Place]) -> str:
-    made = [made for index, made in sorted(naming.of_program(program).items()) if _beside(places[index], where)]
-    instead = f": {', '.join(dict.fromkeys(made[:_NAMED]))}" if made else ""
-    return f"; {name} is an argument of {where.function}, and no instruction makes it: watch what is made of it{instead}"
+def _argument(name: str, where: Place) -> str:
+    return f"; {name} is an argument of {where.function}: it is watched from the next call on in which an instruction reads it as a tensor"
 
 
 def _returned(name: str, call: ast.Assign, where: Place, program: Any, places: list[Place]) -> str:

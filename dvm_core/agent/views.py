@@ -135,7 +135,7 @@ class LaunchView:
         """(name, value of the graph) by all that knows names: Python's variables, the graph's earlier programs, the models in sight."""
         if self.capture is None:
             return
-        yield from _tensor_variables(self.python, self.capture, self.texts)
+        yield from ((name, value) for name, value, _ in tensor_variables(self.python, self.capture, self.texts))
         graph = self.capture.graph
         made = [value for value in range(graph.size()) if graph.opcode(value)]
         names = naming.of_places([graph.place(value) for value in made])
@@ -200,7 +200,7 @@ class CaptureView:
 
     def tensors(self) -> list[Tensor]:
         found, seen = [], set()
-        for name, value in _tensor_variables(self.python, self.capture, self.texts):
+        for name, value, _ in tensor_variables(self.python, self.capture, self.texts):
             if name not in seen:
                 seen.add(name)
                 found.append(self._value(value, name))
@@ -237,25 +237,26 @@ def _memory(array: np.ndarray | None) -> tuple[Any, ...] | None:
     return None if array is None or not array.size else (array.__array_interface__["data"][0], array.shape)
 
 
-def _tensor_variables(frame: FrameType | None, capture: Any, texts: Texts) -> Iterator[tuple[str, int]]:
-    """(name, value id) of the tensors a frame can name: those in the statement it stands on first, as `x` or `self.w`, then its locals,
-    then those of the frames around it up to the captured call."""
-    if frame is None or capture is None:
-        return
-    variables = plain_locals(frame)
-    for name, thing in naming.chains(_statement(frame, texts), variables):
-        value = _found(capture, thing)
-        if value is not None:
-            yield name, value
-    here: FrameType | None = frame
-    while here is not None:
-        for name, thing in list(here.f_locals.items()):
+def call_frames(frame: FrameType | None, capture: Any) -> Iterator[FrameType]:
+    """The frame and the user's around it, up to the captured call's."""
+    while frame is not None and capture is not None:
+        yield frame
+        if frame.f_code.co_name == "<module>" or qualname(frame.f_code) == capture.function:
+            return
+        frame = user_frame(frame.f_back)
+
+
+def tensor_variables(frame: FrameType | None, capture: Any, texts: Texts, *, around: bool = False) -> Iterator[tuple[str, int, FrameType]]:
+    """(name, value id, frame that has it) of the tensors a frame can name: those in the statement it stands on first, as `x` or `self.w`,
+    then its locals, then the same of the frames around it up to the captured call; of those without the statement unless `around`."""
+    for here in call_frames(frame, capture):
+        named = list(here.f_locals.items())
+        if here is frame or around:
+            named[:0] = naming.chains(_statement(here, texts), plain_locals(here))
+        for name, thing in named:
             value = _found(capture, thing)
             if value is not None:
-                yield name, value
-        if here.f_code.co_name == "<module>" or qualname(here.f_code) == capture.function:
-            return
-        here = user_frame(here.f_back)
+                yield name, value, here
 
 
 def _not_captured(frame: FrameType | None, capture: Any) -> Iterator[tuple[str, np.ndarray, int]]:
@@ -287,6 +288,11 @@ def _found(capture: Any, thing: Any) -> int | None:
 def _statement(frame: FrameType, texts: Texts) -> ast.AST:
     first, last = texts.span(frame.f_code.co_filename, frame.f_lineno or 0)
     text = "\n".join(texts.raw_line(frame.f_code.co_filename, line) for line in range(first, last + 1)).strip()
+    return _parsed(text)
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(text: str) -> ast.AST:
     try:
         return ast.parse(text.rstrip(":") if text.endswith(":") else text)
     except (SyntaxError, ValueError):

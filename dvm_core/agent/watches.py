@@ -41,8 +41,10 @@ class Watch:
     program: int = 0
     instruction: int | None = None
     matched: list[Answer] = field(default_factory=list)
-    places: dict[tuple[int, int], Place] = field(default_factory=dict)  # of what matched
-    found: dict[int, dict[int, str]] = field(default_factory=dict)  # of what matched by program and instruction the variable, "" for none
+    places: dict[tuple[int, int], Place] = field(default_factory=dict)  # of what matched, of an input of what reads it
+    found: dict[int, dict[int, str]] = field(default_factory=dict)  # of what matched by program and instruction the variable, "" for none;
+    # -1 - i for a program's input i
+    readers: dict[tuple[int, int], int] = field(default_factory=dict)  # of inputs the first instruction that reads each
     live: Expression | None = None  # computed from the variables
     across: bool = False  # other ranks have it as well: digests are told, for the adapter to compare
     since: int = -1  # across: the step in which it was first taken, or again after a loss, perhaps not from its beginning
@@ -58,15 +60,35 @@ class Watch:
         return f"{os.path.basename(self.path)}:{self.line}" if self.path and self.line else ""
 
     def hooks(self, program: int, limit: int) -> list[tuple[int, int, int, int, int, int, bool]]:
-        """As hooks.Changes has them: an expression needs the values, whatever is told of it. limit: bytes of a value that is shown."""
-        live = self.live is not None
-        kind, limit = (_core.HOOK_CAPTURE, max(limit, MOST_BYTES)) if live else (self.kind, limit)
-        return [(program, index, kind, self.id, self.every, limit, len(self.variables) > 1) for index in self.found.get(program, ())]
+        """As hooks.Changes has them. limit: bytes of a value that is shown."""
+        limit = limit if self.live is None else max(limit, MOST_BYTES)
+        joint = len(self.variables) > 1
+        return [(program, index, self.hook_kind, self.id, self.every, limit, joint) for index in self.found.get(program, ())]
 
     def missing(self) -> list[str]:
-        """The variables that nothing has made so far."""
+        """The variables that nothing has made so far, and that are no inputs."""
         made = {name for names in self.found.values() for name in names.values()}
         return [name for name in self.variables if name not in made]
+
+    def unmade(self) -> list[str]:
+        """The variables that no instruction has made so far: those that may be inputs."""
+        made = {name for names in self.found.values() for index, name in names.items() if index >= 0}
+        return [name for name in self.variables if name not in made]
+
+    def drop_inputs(self) -> list[tuple[int, int, int, int]]:
+        """Of variables that instructions turn out to make, inputs of the same name are others. As _core.change_hooks takes hooks out."""
+        made, kind, out = set(self.variables) - set(self.unmade()), self.hook_kind, []
+        for program, names in self.found.items():
+            for index in [index for index, name in names.items() if index < 0 and name in made]:
+                del names[index]
+                self.matched = [match for match in self.matched if match["program"] != program or match.get("input") != -1 - index]
+                out.append((program, index, kind, self.id))
+        return out
+
+    @property
+    def hook_kind(self) -> int:
+        """An expression needs the values, whatever is told of it."""
+        return self.kind if self.live is None else _core.HOOK_CAPTURE
 
 
 class Watches:
@@ -80,7 +102,11 @@ class Watches:
 
     def add(self, watch: Watch) -> None:
         self._watches[watch.id] = watch
-        self._changes.set([hook for program in _core.programs() for hook in self._place(watch, program)])
+        programs = _core.programs()
+        self._changes.set([hook for program in programs for hook in self._place(watch, program)])
+        if watch.variables:
+            self._changes.set([hook for program in programs for hook in self._place_inputs(watch, program)])
+            self._session.inputs.want()
 
     def remove(self, number: int) -> None:
         watch = self._watches.pop(number, None)
@@ -100,13 +126,21 @@ class Watches:
 
     def new_program(self, program: Any) -> None:
         """On the capturing thread, before the program's first launch."""
+        if any(watch.unmade() for watch in list(self._watches.values())):
+            self._session.inputs.want()
         if hooks := [hook for watch in list(self._watches.values()) for hook in self._place(watch, program)]:
             _core.change_hooks([], hooks)
         if any(self._puzzled()):
             self._new.append(program)
 
+    def inputs_named(self, program: Any) -> None:
+        """On the capturing thread, before a launch of the program: more of its inputs have names."""
+        if hooks := [hook for watch in list(self._watches.values()) for hook in self._place_inputs(watch, program)]:
+            _core.change_hooks([], hooks)
+
     def look(self) -> None:
         """On the agent's thread, for files may be read: tells why a watch found nothing in the programs made since the last look."""
+        self._session.inputs.look(any(watch.unmade() for watch in list(self._watches.values())))
         new = [self._new.popleft() for _ in range(len(self._new))]
         for watch in self._puzzled() if new else ():
             if why := self._why(watch, new):
@@ -114,9 +148,10 @@ class Watches:
                 self._notice(watch, why)
         for watch in list(self._watches.values()):
             if watch.live is not None and not watch.missing() and watch.live.apart():
-                made = {name: place for key, place in watch.places.items() for name in (watch.found[key[0]][key[1]],)}
+                made = {name: (place, key[1]) for key, place in watch.places.items() if (name := watch.found[key[0]].get(key[1]))}
                 self._notice(watch, ": no call of a captured function has made all of its variables; " + ", ".join(
-                    f"{name} is made in {where.function} at {os.path.basename(where.path)}:{where.line}" for name, where in made.items()))
+                    f"{name} is {'made' if at >= 0 else 'read'} in {where.function} at {os.path.basename(where.path)}:{where.line}"
+                    for name, (where, at) in made.items()))
         for watch in self._puzzled():
             if not watch.late and self._session.step() > watch.asked + _PATIENCE:
                 watch.late = True
@@ -149,7 +184,35 @@ class Watches:
             watch.matched.append(match)
             watch.places[program.id, index] = where
             watch.found.setdefault(program.id, {})[index] = name
-        return watch.hooks(program.id, self._session.settings["snapshotMaxBytes"]) if program.id in watch.found else []
+        if program.id not in watch.found:
+            return []
+        if gone := watch.drop_inputs():
+            _core.change_hooks(gone, [])
+        return watch.hooks(program.id, self._session.settings["snapshotMaxBytes"])
+
+    def _place_inputs(self, watch: Watch, program: Any) -> list[tuple[int, int, int, int, int, int, bool]]:
+        """The hooks for variables that are inputs of the program, if these are news. Not for names that an instruction makes anywhere."""
+        named, known = self._session.inputs.of(program.id), watch.found.get(program.id, {})
+        wanted = watch.unmade() if named else ()
+        fresh = [(local, name) for local, names in sorted(named.items()) for name in wanted
+                 if -1 - local not in known and (not watch.path or names.get(name, "?") in ("", real(watch.path))) and name in names]
+        for local, name in fresh:
+            readers = [i.index for i in program.instructions if local in i.operands]
+            if watch.line:
+                readers = [index for index in readers if self._in_line(watch, place(program.instructions[index].place))]
+            if not readers:
+                continue
+            index = -1 - local
+            watch.matched.append({"program": program.id, "instruction": readers[0], "backward": False, "input": local})
+            watch.places[program.id, index] = place(program.instructions[readers[0]].place)
+            watch.readers[program.id, index] = readers[0]
+            watch.found.setdefault(program.id, {})[index] = name
+        taken = {-1 - local for local, _ in fresh}
+        return [hook for hook in watch.hooks(program.id, self._session.settings["snapshotMaxBytes"]) if hook[1] in taken]
+
+    def _in_line(self, watch: Watch, where: Place) -> bool:
+        first, last = self._session.texts.span(where.real, watch.line)
+        return (not watch.path or real(watch.path) == where.real) and first <= where.line <= last
 
     def _indices(self, watch: Watch, program: Any) -> list[tuple[int, str]]:
         """With the variable each of them makes."""
@@ -170,12 +233,8 @@ class Watches:
             if name not in watch.variables:
                 continue
             where = place(instructions[index].place)
-            if watch.path and real(watch.path) != where.real:
+            if (watch.path and real(watch.path) != where.real) or (watch.line and not self._in_line(watch, where)):
                 continue
-            if watch.line:
-                first, last = self._session.texts.span(where.real, watch.line)
-                if not first <= where.line <= last:
-                    continue
             found[instructions[index].place, name] = index
         return sorted((index, name) for (_, name), index in found.items())
 
@@ -235,7 +294,10 @@ class Watches:
         return told
 
     def _snapshot(self, watch: Watch, event: dict[str, Any]) -> Answer | None:
-        where, kept = watch.places.get((event["program"], event["instruction"])), self._session.kept
+        at = event["program"], event["instruction"]
+        where, kept = watch.places.get(at), self._session.kept
+        if at in watch.readers:
+            event = {**event, "instruction": watch.readers[at], "input": -1 - at[1]}
         keeps = kept.takes(watch.id)
         told = wire_snapshot(event, watch.id, watch.name, where is not None and where.backward, with_data=not keeps)
         if watch.live is not None:
@@ -280,6 +342,8 @@ def wire_snapshot(event: dict[str, Any], watch: int | None, name: str, backward:
     told: Answer = {"watchId": watch, "name": name, "step": event["step"], "shape": list(event["shape"]),
                     "dtype": values.dtype_name(event["dtype"]), "program": event["program"], "instruction": event["instruction"],
                     "launch": event["launch"], "timeNs": event["time_ns"], "backward": backward}
+    if "input" in event:
+        told["input"] = event["input"]
     if event.get("stats"):
         told["stats"] = event["stats"]
     if event["kind"] == "capture":

@@ -50,6 +50,11 @@ class Capture:
         return ""
 
 
+# Called when a captured call has read a tensor that was not made by it, with the user's frames there. Of arrays the core tells
+# (set_input_handler).
+on_input: Callable[[], None] | None = None
+
+
 class _Top(threading.local):
     replayed: Capture | None = None
     aside = 0  # so many outer captures of this thread are set aside

@@ -186,6 +186,8 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
             self.foreign_results[address] = value
         elif needs:
             self.leaves[value] = leaf
+        if captures.on_input is not None:
+            captures.on_input()
         return value
 
     def wants(self, tensor: Tensor) -> bool:

@@ -82,7 +82,9 @@ nb::object Recording::done(bool shape_given, RecordSample& sample) {
   t.recorder = held_;
   r.wait(t, id);
   sample.done(*r.graph.times);
-  return std::move(made_);
+  nb::object made = std::move(made_);
+  if (id > first_) tell_input();
+  return made;
 }
 
 void add_arrays(DeviceMove& move) {

@@ -82,10 +82,11 @@ std::shared_ptr<Launch> run_pending(Graph& g, const std::vector<int64_t>& keep, 
 // If another thread runs what was pending: until it has, without the GIL. Not from a stop handler, whose launch others may wait for.
 void wait_for_flush(const Graph& g);
 
-// The handlers given to set_stop_handler and set_program_handler.
+// The handlers given to set_stop_handler, set_program_handler and set_input_handler.
 StopHandler stop_handler();
 bool stopping();  // there is a stop handler: a debugger is attached
 Graph::ProgramHandler program_handler();
+void tell_input();  // an instruction with new inputs has been recorded
 void forget_handlers();
 void forget_devices();
 

@@ -172,6 +172,9 @@ void bind_graph(nb::module_& m) {
           "value"_a)
       .def("set_name", &Graph::set_name, "value"_a, "name"_a)
       .def("pending", &Graph::pending, "Instructions recorded and not yet flushed.")
+      .def(
+          "inputs", [](const Graph& g) { return from_ints(std::vector<int64_t>(g.inputs().begin(), g.inputs().end())); },
+          "The values in memory that pending instructions read, in the order of their program's inputs.")
       .def("size", &Graph::size, "Values so far, inputs and results.")
       .def(
           "in_memory", [](Graph& g, int64_t v) { return g.node(v).memory.data != nullptr; }, "value"_a)

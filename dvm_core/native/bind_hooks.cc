@@ -18,6 +18,7 @@ namespace {
 // Python objects, so not static members with destructors: forgotten by an atexit function, with the interpreter still alive.
 PyObject* on_stop = nullptr;
 PyObject* on_program = nullptr;
+PyObject* on_input = nullptr;
 
 void set_handler(PyObject*& slot, nb::handle handler, const char* what) {
   if (!handler.is_none() && !PyCallable_Check(handler.ptr())) {
@@ -41,8 +42,12 @@ std::shared_ptr<Joint> joint_of(int64_t id) {
 Hook checked_hook(const ProgramPtr& p, int64_t instruction, int kind, int64_t hook, int64_t every, int64_t limit, bool joint) {
   const int64_t program = p->id;
   const auto count = static_cast<int64_t>(p->code()->instrs.size());
-  if (instruction < 0 || instruction >= count)
-    throw UserError("set_hook: no instruction " + std::to_string(instruction) + " in program " + std::to_string(program) + " of " + std::to_string(count));
+  const auto inputs = static_cast<int64_t>(p->code()->inputs.size());
+  if (instruction < -inputs || instruction >= count)
+    throw UserError("set_hook: no instruction " + std::to_string(instruction) + " in program " + std::to_string(program) + " of " + std::to_string(count) +
+                    " and " + std::to_string(inputs) + " inputs");
+  if (instruction < 0 && kind != kHookStats && kind != kHookCapture)
+    throw UserError("set_hook: of an input statistics or bytes are taken, not kind " + std::to_string(kind));
   if (kind != kHookStop && kind != kHookStats && kind != kHookCapture && kind != kHookCheck) throw UserError("set_hook: no hook kind " + std::to_string(kind));
   if (every < 1) throw UserError("set_hook: every must be 1 or more, got " + std::to_string(every));
   if (limit < 0) throw UserError("set_hook: limit must not be negative, got " + std::to_string(limit));
@@ -185,6 +190,7 @@ nb::dict capture_stats() {
 void forget_handlers() {
   Py_CLEAR(on_stop);
   Py_CLEAR(on_program);
+  Py_CLEAR(on_input);
 }
 
 // The handler in force when the launch began; called with the GIL, which the launching thread has let go.
@@ -199,8 +205,16 @@ StopHandler stop_handler() {
 }
 
 Graph::ProgramHandler program_handler() {
-  if (!on_program) return nullptr;
-  return [handler = hold(on_program)](const ProgramPtr& program) { nb::borrow(static_cast<PyObject*>(handler.get()))(nb::cast(program)); };
+  if (!on_program && !on_input) return nullptr;
+  const auto held = [](PyObject* handler) { return handler ? hold(handler) : nullptr; };
+  return [made = held(on_program), launched = held(on_input)](const ProgramPtr& program, bool is_new) {
+    if (is_new && made) nb::borrow(static_cast<PyObject*>(made.get()))(nb::cast(program));
+    if (launched) nb::borrow(static_cast<PyObject*>(launched.get()))(nb::cast(program));
+  };
+}
+
+void tell_input() {
+  if (on_input) nb::borrow(on_input)(nb::none());
 }
 
 void bind_hooks(nb::module_& m) {
@@ -227,6 +241,10 @@ void bind_hooks(nb::module_& m) {
   m.def(
       "set_program_handler", [](nb::handle h) { set_handler(on_program, h, "set_program_handler"); }, "handler"_a.none(),
       "Called with each new program, on the capturing thread, before its first launch.");
+  m.def(
+      "set_input_handler", [](nb::handle h) { set_handler(on_input, h, "set_input_handler"); }, "handler"_a.none(),
+      "handler(None) is called when an instruction over arrays has been recorded that brought inputs; handler(program) before each launch, while its "
+      "instructions still are the graph's pending ones.");
   m.def(
       "set_stop_handler", [](nb::handle h) { set_handler(on_stop, h, "set_stop_handler"); }, "handler"_a.none(),
       "handler(launch, instruction, reason, hook ids) is called at stops, on the launching thread. What it raises leaves flush().");

@@ -216,10 +216,10 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
     // A handler that looks at the fused code compiles what the launch will ask for, not something else.
     program->set_last({{}, plan.keep, plan.keep});
     warm(program);
-    if (made) {
-      const SpanOf theirs(nullptr, Phase::bind);
-      made(program);
-    }
+  }
+  if (made) {
+    const SpanOf theirs(nullptr, Phase::bind);
+    made(program, is_new);
   }
   plan.geometry = geometry_;
   plan.step = step;

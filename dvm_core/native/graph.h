@@ -51,6 +51,8 @@ class Graph {
   void forget();
 
   int64_t size() const { return static_cast<int64_t>(nodes_.size()); }
+  // Operands of pending instructions that are in memory, in the order of their program's inputs.
+  const std::vector<int32_t>& inputs() const { return inputs_; }
   int64_t pending() const { return static_cast<int64_t>(pending_.size()); }
   // Throws UserError for an id that is none.
   Node& node(int64_t id);
@@ -67,7 +69,8 @@ class Graph {
     std::vector<Copy> copies;                                // done by finish()
     bool small = false;                                      // a few microseconds of work
   };
-  using ProgramHandler = std::function<void(const ProgramPtr&)>;
+  // Called before each launch with its program. is_new: it has been made for it.
+  using ProgramHandler = std::function<void(const ProgramPtr&, bool is_new)>;
   Flush flush(const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs, const ProgramHandler& made, StopHandler stop);
   void finish(Flush& flush);
   // The pending instructions compiled for the cpu with these values kept; nothing runs, nothing is remembered. Null if there are none.

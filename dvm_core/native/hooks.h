@@ -23,19 +23,20 @@ class Joint {
   std::atomic<int64_t> step_{-1}, calls_{-1};
 };
 struct Hook {
-  int instruction = 0, kind = 0;
+  int instruction = 0, kind = 0;  // instruction -1 - i: the program's input i, as the launch finds it
   int64_t id = 0;                // the caller's
   int64_t every = 1, limit = 0;  // limit: bytes for a capture, bits for a check
   int64_t first = 0;             // launches of the program before the hook was set
   std::shared_ptr<Joint> joint;    // null: its own launches count
+  bool of_input() const { return instruction < 0; }
   // `launch` counts the program's launches from 0.
   bool due(int64_t launch, int64_t step) const { return launch >= first && (joint ? joint->due(step, every) : (launch - first) % every == 0); }
 };
 
 struct HookEvent {
   std::string kind;              // "stats" or "capture"
-  int64_t hook = 0, program = 0, instruction = 0, launch = 0, step = 0;
-  uint32_t place = 0;            // of the instruction
+  int64_t hook = 0, program = 0, instruction = 0, launch = 0, step = 0;  // instruction: as of the hook
+  uint32_t place = 0;            // of the instruction, 0 for an input
   Dims shape;
   DType dtype = DType::kNone;
   Stats stats;

@@ -6,7 +6,9 @@
 #include "device_memory.h"
 #include "fork.h"
 #include "optable.h"
+#include "pool.h"
 #include "snapshot.h"
+#include "stream.h"
 
 namespace dvm {
 namespace {
@@ -65,7 +67,7 @@ void Launch::plan_hooks() {
   }
   if (program->hooked())
     for (const Hook& h : program->hooks())
-      if (h.due(index, step) && h.instruction < count_ && (stop_ || !(h.kind & (kHookStop | kHookCheck)))) hooks_.push_back(h);
+      if (h.due(index, step) && h.instruction < count_ && (stop_ || !(h.kind & (kHookStop | kHookCheck)))) (h.of_input() ? of_inputs_ : hooks_).push_back(h);
   if (hooks_.empty() && !check_mask_ && !measuring_) return;
 
   bool checking = check_mask_ != 0 || measuring_;
@@ -106,6 +108,7 @@ void Launch::run() {
   if (!profile_.simulated)
     for (size_t i = 0; i < code_->inputs.size(); ++i)
       if (on_device(values_[i].data)) values_[i] = host_value(values_[i]);
+  if (!of_inputs_.empty()) publish_inputs();
   int announced = -1;
   for (;;) {
     const auto at = std::find_if(stops_.begin(), stops_.end(), [&](int s) { return s > announced && s >= next(); });
@@ -304,17 +307,73 @@ void Launch::measure_in_memory(int begin, int end) {
   }
 }
 
+namespace {
+
+constexpr int64_t kStatsPiece = 1 << 16;  // elements
+constexpr double kStatsNs = 2;            // an element
+
+Stats stats_of(Value v) {
+  const int64_t n = v.shape.size();
+  std::shared_ptr<Storage> copy;
+  if (n && !is_contiguous(v.shape, v.strides)) {
+    copy = allocate_unlogged(static_cast<size_t>(n * item_size(v.dtype)));
+    copy_contiguous(copy->data, v);
+    v.data = copy->data;
+  }
+  const auto measure = kernels().stats[static_cast<size_t>(v.dtype)];
+  std::vector<Stats> parts(static_cast<size_t>((n + kStatsPiece - 1) / kStatsPiece));
+  parallel_for(
+      static_cast<int64_t>(parts.size()),
+      [&](int64_t part, int) {
+        const char* from = static_cast<const char*>(v.data) + part * kStatsPiece * item_size(v.dtype);
+        measure(&parts[static_cast<size_t>(part)], from, std::min(kStatsPiece, n - part * kStatsPiece));
+      },
+      static_cast<double>(n) * kStatsNs);
+  Stats all;
+  for (const Stats& part : parts) stats_merge(&all, part);
+  return all;
+}
+
+}  // namespace
+
+HookEvent Launch::event_of(const Hook& h) const {
+  HookEvent event;
+  event.kind = h.kind == kHookStats ? "stats" : "capture";
+  event.hook = h.id;
+  event.program = program->id;
+  event.instruction = h.instruction;
+  event.launch = number;
+  event.step = step;
+  return event;
+}
+
+// Before the first instruction: whoever owns an input may write it as soon as the launch has ended, so nothing of it is left for later.
+void Launch::publish_inputs() {
+  const WhileRunning no_fork;
+  for (const Hook& h : of_inputs_) {
+    HookEvent event = event_of(h);
+    Value v = values_[static_cast<size_t>(-1 - h.instruction)];
+    event.shape = v.shape;
+    event.dtype = v.dtype;
+    try {
+      if (h.kind == kHookCapture && v.shape.size() * item_size(v.dtype) > h.limit) {  // snapshot says so
+      } else if (on_device(v.data)) v = host_value(v);
+      if (h.kind == kHookStats) event.stats = stats_of(v);
+    } catch (const std::exception& error) {
+      event.kind = "capture";
+      event.placeholder = error.what();
+    }
+    v.owner.reset();
+    if (h.kind == kHookCapture && event.placeholder.empty()) snapshot(std::move(v), std::move(event), h.limit, profile_);
+    else publish(std::move(event));
+  }
+}
+
 void Launch::publish_results(int begin, int end) {
   for (const Hook& h : hooks_) {
     if (h.instruction < begin || h.instruction >= end || !(h.kind & (kHookStats | kHookCapture))) continue;
     const Instr& instr = code_->instrs[static_cast<size_t>(h.instruction)];
-    HookEvent event;
-    event.kind = h.kind == kHookStats ? "stats" : "capture";
-    event.hook = h.id;
-    event.program = program->id;
-    event.instruction = h.instruction;
-    event.launch = number;
-    event.step = step;
+    HookEvent event = event_of(h);
     event.place = instr.place;
     event.shape = instr.shape;
     event.dtype = instr.dtype;

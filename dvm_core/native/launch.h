@@ -78,6 +78,8 @@ class Launch : public std::enable_shared_from_this<Launch> {
   std::shared_ptr<Storage> memory_between_areas(const SegmentView& view) const;
   void log_workspace(const SegmentView& view, const Storage& workspace, int64_t start_ns);
   void measure_in_memory(int begin, int end);
+  HookEvent event_of(const Hook& h) const;
+  void publish_inputs();
   void publish_results(int begin, int end);
   bool report_check();  // whether there was something to report
   void report_measured();
@@ -101,6 +103,7 @@ class Launch : public std::enable_shared_from_this<Launch> {
   int64_t first_instruction_ = 0;      // on the clock of the memory log
 
   std::vector<Hook> hooks_;            // due this time, by instruction
+  std::vector<Hook> of_inputs_;        // the same on inputs
   std::vector<int> stops_;             // instructions, ascending
   int check_mask_ = 0;                 // of the process
   bool measuring_ = false;             // every float result

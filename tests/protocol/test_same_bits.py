@@ -54,7 +54,11 @@ def test_watched(adapter, example, alone):
         line = line_of(model, "scores = q")
         session.request("dvm/watch", expression="scores", path=str(model), line=line, what="stats", everyN=1)
         session.request("dvm/watch", expression="mixed", path=str(model), line=line_of(model, "mixed = weights"), what="values", everyN=2)
-        session.event("dvm/snapshot", timeout=100)
+        for text in ("images", "self.positions", "model.classify.weight.std()", "abs(scores / q.max()).mean()"):
+            session.request("dvm/watch", expression=text, what="stats", everyN=3)
+        seen = set()
+        while len(seen) < 6:
+            seen.add(session.event("dvm/snapshot", timeout=100)["body"]["name"])
 
     assert run(adapter(), example, "watched", during=watch) == alone
 

@@ -57,8 +57,12 @@ def test_a_compiled_model_is_stopped_in_looked_at_watched_and_edited(session, tm
     session.set_breakpoints(path, [])
     matched = session.request("dvm/watch", expression="h", path=path, line=line_of(program, "h = self.lin"), what="stats")["matched"]
     assert len(matched) == 2  # blocks
+    for name in ("x", "(h - x.mean()).std()"):  # what the program reads
+        session.request("dvm/watch", expression=name, what="stats")
     session.go_on()
-    session.event("dvm/snapshot")
+    seen = set()
+    while len(seen) < 3:
+        seen.add(session.event("dvm/snapshot")["body"]["name"])
     old = settled(session)
 
     text = program.read_text()

@@ -313,7 +313,7 @@ def test_without_a_handler_stops_are_ignored(reference):
     assert np.array_equal(regression()[1], loss)
 
 
-@pytest.mark.parametrize("bad", [(10**6, 0, 2), (None, 8, 2), (None, -1, 2), (None, 0, 3), (None, 0, 0)])
+@pytest.mark.parametrize("bad", [(10**6, 0, 2), (None, 8, 2), (None, -100, 2), (None, -1, 1), (None, -1, 8), (None, 0, 3), (None, 0, 0)])
 def test_set_hook_checks_its_arguments(reference, bad):
     program_id, instruction, kind = bad
     with pytest.raises(_core.Error):

@@ -1,0 +1,117 @@
+"""What the user calls the inputs of programs: the variables that named a tensor when an instruction first read it, and parameters.
+
+A program knows no names of its inputs, and when it is launched the function whose arguments they are may have returned. So names are noted
+while instructions are recorded, as long as a watch has use for them: recording costs nothing else."""
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from ..frontends import capture as captures
+from . import naming
+from .places import real, user_frame
+from .views import call_frames, plain_locals, tensor_variables
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_STEPS = 100  # in which names are noted after a watch was set or a program made
+_PROGRAMS = 8192  # whose names are kept, the newest
+
+Names = dict[str, str]  # name: the file of the function that has it, "" for a parameter's own name
+
+
+class _Noted:
+    """Of one captured call: the names of its inputs so far."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, Names] = {}  # by value of the graph
+        self.parameters: list[tuple[str, Any]] = []  # of models that its functions can name, `net.fc.weight` and `self.fc.weight`
+        self.models: set[int] = set()  # whose parameters are there; 0: those that the captured function can name
+
+
+class Inputs:
+    """Names by program; noted while somebody wants them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._names: dict[int, dict[int, Names]] = {}  # by program and number of the input
+        self._until = -1  # the last step in which they are noted; -1: they are not
+
+    def of(self, program: int) -> dict[int, Names]:
+        """By number of the input; those that are known so far."""
+        return self._names.get(program, {})
+
+    def want(self) -> None:
+        """From now on, for some steps."""
+        on, self._until = self._until >= 0, self._session.step() + _STEPS
+        if not on:
+            captures.on_input = self._note
+            _core.set_input_handler(self._told)
+
+    def end(self) -> None:
+        if self._until >= 0:
+            self._until = -1
+            captures.on_input = None
+            _core.set_input_handler(None)
+
+    def look(self, wanted: bool) -> None:
+        """From time to time. wanted: some watch has use for names."""
+        if self._until >= 0 and (not wanted or self._session.step() > self._until):
+            self.end()
+
+    def _told(self, program: Any) -> None:
+        """On the capturing thread: None after an instruction that brought inputs, a program before its launch. Never raises."""
+        try:
+            if program is None:
+                self._note()
+            elif not program.backward and self._keep(program):
+                self._session.watches.inputs_named(program)
+        except Exception as error:
+            self.end()
+            self._session.later("notice", text=f"the inputs of programs cannot be named: {type(error).__name__}: {error}", path="", line=0,
+                                category="error")
+
+    def _note(self) -> None:
+        capture, frame = captures.active(), user_frame(sys._getframe(1))
+        if capture is None or frame is None:
+            return
+        noted = capture.__dict__.setdefault("noted_inputs", _Noted())
+        for name, value, around in tensor_variables(frame, capture, self._session.texts, around=True):
+            if not capture.graph.opcode(value):
+                noted.names.setdefault(value, {}).setdefault(name, real(around.f_code.co_filename))
+        if not noted.models:
+            *_, outermost = call_frames(frame, capture)
+            noted.models.add(0)
+            noted.parameters += naming.parameters(plain_locals(outermost))
+        own = frame.f_locals.get("self")
+        if own is not None and id(own) not in noted.models:
+            noted.models.add(id(own))
+            noted.parameters += naming.parameters({"self": own})
+
+    def _keep(self, program: Any) -> bool:
+        """Whether any of the names is news. The launching capture's graph is about to run the program."""
+        capture = captures.launching()
+        values = capture.graph.inputs() if capture is not None else ()
+        if capture is None or len(values) != program.input_count:
+            return False
+        noted = capture.__dict__.get("noted_inputs") or _Noted()
+        parameters: dict[int, Names] = {}
+        for path, tensor in noted.parameters:
+            if (value := capture.find(tensor)) is not None:
+                own = getattr(tensor, "name", "")
+                parameters.setdefault(value, {}).update({path: "", **({own: ""} if own and isinstance(own, str) else {})})
+        kept = self._names.setdefault(program.id, {})
+        if len(self._names) > _PROGRAMS:
+            del self._names[next(iter(self._names))]
+        news = False
+        for local, value in enumerate(values):
+            if capture.graph.opcode(value):
+                continue  # a result of an earlier program of this call
+            own = capture.name_of(value)
+            names = {**parameters.get(value, {}), **({own: ""} if own else {}), **noted.names.get(value, {})}
+            known = kept.setdefault(local, {})
+            news = news or not names.keys() <= known.keys()
+            known.update(names)
+        return news

@@ -1,0 +1,214 @@
+"""Watches of what a program reads: arguments, closures, globals and parameters."""
+# ruff: noqa: F811 - fixtures are named as what they are imported as
+import time
+
+import numpy as np
+import pytest
+from agent_harness import adapter  # noqa: F401 - the fixture among them
+from agent_watch_kit import W, X, loaded, run, values_of
+
+import dvm_core as dvm
+from dvm_core.frontends import capture
+
+MODEL = """import numpy as np
+
+import dvm_core as dvm
+
+SCALE = dvm.tensor(np.full((4, 3), 2.0, np.float32))
+
+
+def product(h, weight):
+    return h @ weight
+
+
+def made(bias):
+    @dvm.jit
+    def forward(x, w, n=2):
+        h = x * w
+        p = product(h, SCALE)
+        return (p + bias) * n
+    return forward
+
+
+forward = made(dvm.tensor(np.arange(3, dtype=np.float32)))
+"""
+SCALE = np.full((4, 3), 2, np.float32)
+BIAS = np.arange(3, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def patient(adapter):
+    adapter.request("configure", snapshotTimeoutMs=60_000)  # beside load a copy of a result may begin late
+
+
+@pytest.fixture
+def model(tmp_path, request):
+    with loaded(tmp_path / f"inputs_{abs(hash(request.node.name))}.py", MODEL) as module:
+        yield module
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["set first", "set while it runs"])
+@pytest.mark.parametrize(("name", "expected", "line"), [("x", X, 15), ("w", W, 15), ("SCALE", SCALE, 9), ("weight", SCALE, 9),
+                                                       ("bias", BIAS, 17)])
+def test_an_input_is_watched_by_any_name_that_a_function_has_for_it(adapter, model, name, expected, line, early):
+    if not early:
+        run(model, 2)
+    answer = adapter.request("watch", expression=name, path=model.__file__, what="values")
+    assert answer["matched"] == []
+    run(model)
+    told = adapter.event("snapshot")
+    assert (told["name"], told["watchId"], told["backward"]) == (name, answer["watchId"], False)
+    np.testing.assert_array_equal(values_of(told), expected)
+    program = next(p for p in dvm._core.programs() if p.id == told["program"])
+    assert dvm._core.place_info(program.instructions[told["instruction"]].place)[1] == line  # the first that reads it
+    assert tuple(program.input_shapes[told["input"]][0]) == expected.shape
+
+
+def test_statistics_of_an_input_are_those_of_its_values_and_come_each_nth_launch(adapter, model):
+    run(model, 1)
+    adapter.request("watch", expression="w", path=model.__file__, what="stats", everyN=3)
+    run(model, 7)
+    told = [adapter.event("snapshot") for _ in range(3)]
+    assert [t["step"] - told[0]["step"] for t in told] == [0, 3, 6]
+    stats = told[0]["stats"]
+    assert (stats["min"], stats["max"], stats["count"]) == (W.min(), W.max(), W.size)
+    assert stats["mean"] == pytest.approx(W.mean(dtype=np.float64)) and stats["std"] == pytest.approx(W.std(dtype=np.float64))
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("w.std()", W.std()), ("(h @ SCALE).max()", (X * W @ SCALE).max()), ("abs(h - x).max()", abs(X * W - X).max()),
+    ("(x[:, 0] * w[:, 0]).sum()", (X[:, 0] * W[:, 0]).sum())])
+def test_an_expression_may_be_of_inputs_and_results(adapter, model, text, value):
+    adapter.request("watch", expression=text, path=model.__file__, what="values")
+    run(model)
+    assert values_of(adapter.event("snapshot")) == pytest.approx(value, rel=1e-5)
+
+
+def test_an_input_is_what_it_was_when_the_launch_began_and_no_bit_of_a_result_changes(adapter, model):
+    plain = run(model)
+    adapter.request("watch", expression="w", path=model.__file__, what="values")
+    adapter.request("watch", expression="x", path=model.__file__, what="stats")
+    weights = W.copy()
+    given = dvm.tensor(weights)
+    for step in range(3):
+        result = model.forward(dvm.tensor(X), given)
+        assert np.array_equal(result.numpy(), plain) or step
+        seen = [adapter.event("snapshot") for _ in range(2)]
+        assert np.array_equal(values_of(next(one for one in seen if one["name"] == "w")), given.numpy())
+        given = given * 2
+
+
+def test_large_inputs_of_another_order_are_measured_in_pieces(adapter, model):
+    adapter.request("watch", expression="x", path=model.__file__, what="stats")
+    x = np.random.default_rng(0).standard_normal((4, 90_000)).astype(np.float32)
+    x[3, 5] = np.nan
+    model.forward(dvm.tensor(x.T), dvm.tensor(W[:1])).numpy()
+    stats = adapter.event("snapshot")["stats"]
+    assert (stats["nan"], stats["count"], stats["min"], stats["max"]) == (1, x.size, np.nanmin(x), np.nanmax(x))
+    assert stats["std"] == pytest.approx(np.nanstd(x.astype(np.float64)), rel=1e-9)
+
+
+def test_a_value_above_the_limit_is_a_placeholder(adapter, model):
+    adapter.request("configure", snapshotMaxBytes=100)
+    adapter.request("watch", expression="w", path=model.__file__, what="values")
+    run(model)
+    assert adapter.event("snapshot")["reason"] == "128 bytes are more than the limit of 100"
+
+
+def test_a_name_that_an_instruction_makes_is_that_and_no_argument_of_another_function(adapter, tmp_path):
+    text = """import dvm_core as dvm
+
+
+@dvm.jit
+def head(h):
+    return h + 1
+
+
+@dvm.jit
+def body(x):
+    h = x * 3
+    return h
+"""
+    with loaded(tmp_path / "two_functions.py", text) as module:
+        adapter.request("watch", expression="h", path=module.__file__, what="values")
+        module.head(dvm.tensor(X)).numpy()
+        np.testing.assert_array_equal(values_of(adapter.event("snapshot")), X)  # nothing else is called so yet
+        h = module.body(dvm.tensor(X))
+        np.testing.assert_array_equal(values_of(adapter.event("snapshot")), X * 3)
+        module.head(h).numpy()
+        module.head(h).numpy()
+        adapter.none("snapshot", 0.2)
+
+
+def test_what_is_no_tensor_is_told_and_names_are_noted_no_longer_once_nothing_is_watched(adapter, model):
+    answer = adapter.request("watch", expression="n", path=model.__file__, what="stats")
+    run(model, 4)
+    assert "; n is an argument of made.<locals>.forward: it is watched from the next call on" in adapter.event("notice")["text"]
+    adapter.request("unwatch", watchId=answer["watchId"])
+    adapter.request("watch", expression="h", path=model.__file__, what="stats")
+    run(model)
+    adapter.event("snapshot")
+    end = time.monotonic() + 20
+    while capture.on_input is not None:  # the agent looks every so often
+        assert time.monotonic() < end
+        run(model)
+
+
+def test_an_input_on_a_device_is_watched(adapter, model):
+    adapter.request("watch", expression="w", path=model.__file__, what="values")
+    adapter.request("watch", expression="w", path=model.__file__, what="stats")
+    dvm.set_device("npu-sim:910b")
+    try:
+        on_chip = dvm.tensor(W) * 1.0
+        model.forward(dvm.tensor(X), on_chip).numpy()
+        told = [adapter.event("snapshot") for _ in range(2)]
+    finally:
+        dvm.set_device("cpu")
+    for one in told:
+        if "data" in one:
+            np.testing.assert_array_equal(values_of(one), W)
+        else:
+            assert (one["stats"]["min"], one["stats"]["max"]) == (W.min(), W.max())
+    assert sorted("data" in one for one in told) == [False, True]
+
+
+CELLS = """import mindspore as ms
+from mindspore import nn
+
+import dvm_core as dvm
+
+
+class Block(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(4, 4)
+        self.w = ms.Parameter(ms.Tensor([[2.0] * 4]))
+
+    def construct(self, t):
+        return self.fc(t) * self.w
+
+
+net = Block()
+
+
+@dvm.jit(mode="MODE")
+def loss(t, target):
+    return ((net(t) - target) ** 2).mean()
+
+
+step = ms.value_and_grad(loss, None, net.trainable_params())
+"""
+
+
+@pytest.mark.parametrize("mode", ["stream", "graph"])
+def test_parameters_of_cells_and_arguments_are_watched_by_their_names(adapter, tmp_path, mode):
+    ms = pytest.importorskip("mindspore")
+    with loaded(tmp_path / f"cells_{mode}.py", CELLS.replace("MODE", mode)) as module:
+        wanted = {"t": 8, "target": 8, "self.w": 4, "net.fc.weight": 16, "self.fc.bias": 4, "fc.weight": 16}
+        for name in wanted:
+            adapter.request("watch", expression=name, path=module.__file__, what="stats")
+        for _ in range(2):
+            module.step(ms.Tensor(X[:2]), ms.Tensor(W[:2]))
+        told = [adapter.event("snapshot") for _ in range(2 * len(wanted))]
+        assert {one["name"]: one["stats"]["count"] for one in told} == wanted
+        assert len({(one["name"], one["step"]) for one in told}) == len(told)
