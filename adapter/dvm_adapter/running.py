@@ -4,7 +4,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .errors import RequestError
+from .references import is_ours
 from .registry import Body, Needs, passes, request
+from .stack import TensorFrame, python_below
 
 if TYPE_CHECKING:
     from .session import Session
@@ -46,5 +48,17 @@ async def goto(session: Session, arguments: Body) -> Body:
     return await session.python.ask("goto", arguments)
 
 
+@request("stepInTargets", needs=Needs.STOPPED, supportsStepInTargetsRequest=True)
+async def step_in_targets(session: Session, arguments: Body) -> Body:
+    """Of the tensor line those of Python's frame below it, as long as steps there are Python's."""
+    reference = arguments.get("frameId")
+    if is_ours(reference):
+        frame = session.references.get(reference, object)
+        below = await python_below(session, frame) if isinstance(frame, TensorFrame) and frame.stop.vm is None else None
+        if below is None:
+            return {"targets": []}
+        arguments = {**arguments, "frameId": below["id"]}
+    return await session.python.ask("stepInTargets", arguments)
+
+
 passes("gotoTargets")
-passes("stepInTargets", needs=Needs.STOPPED, supportsStepInTargetsRequest=True)

@@ -360,7 +360,8 @@ void Program::change_hooks(const std::vector<Hook>& out, const std::vector<Hook>
   const auto measured = [&] {
     std::vector<std::pair<int, int>> sites;
     for (const Hook& h : hooks_)
-      if (h.kind != kHookStop && !h.of_input() && (sites.empty() || sites.back() != std::pair{h.instruction, h.kind})) sites.emplace_back(h.instruction, h.kind);
+      if (h.kind != kHookStop && !h.of_input() && (sites.empty() || sites.back() != std::pair{h.instruction, h.kind}))
+        sites.emplace_back(h.instruction, h.kind);
     return sites;
   };
   const auto key = [](const Hook& h) { return std::tuple{h.instruction, h.kind, h.id}; };

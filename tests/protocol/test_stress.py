@@ -35,13 +35,23 @@ class Timed:
         return body
 
 
+def resident(session):
+    """KiB of the adapter, and of all that it has started."""
+    adapter = psutil.Process(session.process.pid)
+    return [sum(process.memory_info().rss for process in processes) >> 10 for processes in ([adapter], adapter.children(recursive=True))]
+
+
+@pytest.mark.timeout(1200 if LONG else 300)
 def test_breakpoints_toggled_at_random_in_a_running_loop(session):
-    count, rounds = (100, 200) if LONG else (20, 12)
+    count, seconds = (100, 600) if LONG else (20, 2)
     rng = random.Random(7)
     lines = [n for n, text in enumerate(REAL.read_text().splitlines(), 1) if text.strip()]
     session.start(REAL, args=["100000", "0.002"], dvm={"hotReload": "off"})
-    ask = Timed(session)
-    for _ in range(rounds):
+    ask, sizes, rounds, begun = Timed(session), [], 0, time.monotonic()
+    while rounds < 12 or time.monotonic() < begun + seconds:
+        rounds += 1
+        if rounds % 10 == 1:
+            sizes.append(resident(session))
         modes = rng.choices(["forward", "backward", "both"], k=count)
         chosen = [{"line": rng.choice(lines), "condition": "1 > 2", "mode": mode} for mode in modes]
         answers = ask("setBreakpoints", source={"path": str(REAL)}, breakpoints=chosen)["breakpoints"]
@@ -56,7 +66,10 @@ def test_breakpoints_toggled_at_random_in_a_running_loop(session):
         time.sleep(0.02)
     assert len(printed(session)) > before and len(set(printed(session))) == 1
     assert not list(session.seen("stopped"))
-    print(f"{count} breakpoints, {rounds} times: longest answer {ask.longest[0]:.3f} s ({ask.longest[1]})")
+    sizes.append(resident(session))
+    print(f"{count} breakpoints, {rounds} times: longest answer {ask.longest[0]:.3f} s ({ask.longest[1]}); "
+          f"resident, KiB, adapter and program: {sizes[0]}, {sizes[len(sizes) // 3]}, then {sizes[-1]}")
+    assert all(last - early < 32 << 10 for early, last in zip(sizes[len(sizes) // 3], sizes[-1], strict=True))
 
 
 @pytest.mark.timeout(900 if LONG else 300)

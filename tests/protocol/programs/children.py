@@ -1,5 +1,7 @@
-"""Starts a worker by multiprocessing spawn; the worker has a fake tensor agent of its own."""
+"""Starts a worker by multiprocessing spawn; the worker has a fake tensor agent of its own. An argument makes it a rank of that number."""
 import multiprocessing
+import os
+import sys
 
 
 def step(x):
@@ -18,6 +20,8 @@ def work(queue):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        os.environ["RANK"] = sys.argv[1]
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     process = context.Process(target=work, args=(queue,))
