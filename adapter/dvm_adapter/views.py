@@ -16,7 +16,7 @@ _WINDOW = ("axes", "indices", "rows", "columns", "most")
 async def view(session: Session, arguments: Body) -> Body:
     """A tensor as in dvm/tensor, or what a watch keeps (`watchId`, `snapshot`): its facts, and two axes of it, shrunken."""
     named = await named_tensor(session, arguments)
-    return await session.tensors.ask("view", **named, **given(arguments, (*_WINDOW, "texts")))
+    return await session.tensors.ask("view", **named, **given(arguments, (*_WINDOW, "texts", "shades")))
 
 
 @request("dvm/viewStats", needs=Needs.AGENT)

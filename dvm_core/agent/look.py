@@ -25,7 +25,7 @@ _AT_ONCE = 1 << 16  # elements compared: the passes over them stay in the caches
 def view(session: Session, arguments: Arguments, reply: Reply) -> None:
     """The tensor without its bytes, a `plane` of it, the snapshots its watch keeps as `kept`; with `texts` each of its elements as text.
 
-    axes, indices, rows, columns, most: as in planes.Window."""
+    axes, indices, rows, columns, most: as in planes.Window; shades: as in planes.plane."""
     tensor, array, kept = _tensor(session, arguments)
     told = {**tensor.describe(with_stats=False), **kept}
     if array is None:
@@ -34,7 +34,7 @@ def view(session: Session, arguments: Arguments, reply: Reply) -> None:
 
     def made() -> Answer:
         try:
-            shown = {"plane": planes.plane(window, [array], tensor.dtype)}
+            shown = {"plane": planes.plane(window, [array], tensor.dtype, shades=bool(arguments.get("shades")))}
         except CommandError as error:
             return {**told, "placeholder": True, "reason": str(error)}
         return {**told, **shown, **({"texts": planes.texts(window, array, tensor.dtype)} if arguments.get("texts") else {})}

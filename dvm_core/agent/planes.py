@@ -12,6 +12,8 @@ from .commands import Answer, Arguments, CommandError, need
 MOST_LOOKED_AT = 4 << 20  # elements of a window; of a larger one every n-th row and column is looked at
 MOST_CELLS = 1 << 16  # of an answer
 _MOST_TEXTS = 1 << 14
+SHADES = 126  # of either sign, of a plane in shades
+_NAN, _POSITIVE, _NEGATIVE = range(2 * SHADES + 1, 2 * SHADES + 4)  # what is not finite there
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,11 @@ class Window:
         return (-(-cell[0] // skips[0]) * skips[0], -(-cell[1] // skips[1]) * skips[1]), skips
 
 
-def plane(window: Window, arrays: list[np.ndarray], code: int, difference: bool = False) -> Answer:
+def plane(window: Window, arrays: list[np.ndarray], code: int, difference: bool = False, shades: bool = False) -> Answer:
     """`data`: cells as float32 (`f64`: float64), row by row; each the strongest of its elements, NaN if one of them is NaN.
 
-    difference: of two arrays the first less the second, 0 where both are the same infinity or NaN, NaN where only one is NaN."""
+    difference: of two arrays the first less the second, 0 where both are the same infinity or NaN, NaN where only one is NaN.
+    shades: a cell is one byte, a part of the strongest finite one (`top`), see `in_shades`: a quarter of the way for what is drawn once."""
     cell, skips = window.strides
     looked = [as_numbers(window.of(array)[::skips[0], ::skips[1]], code) for array in arrays]
     exact = difference_of(looked[0], looked[1]) if difference else looked[0]
@@ -86,13 +89,34 @@ def plane(window: Window, arrays: list[np.ndarray], code: int, difference: bool 
     told: Answer = {
         "axes": list(window.axes), "indices": list(window.indices), "rows": list(window.rows), "columns": list(window.columns),
         "height": cells.shape[0], "width": cells.shape[1], "cell": list(cell), "skip": list(skips), "f64": not narrow,
-        "data": values.packed(np.ascontiguousarray(cells, dtype="<f4" if narrow else "<f8").tobytes()),
     }
+    if shades:
+        told["top"], drawn = in_shades(cells)
+    else:
+        drawn = np.ascontiguousarray(cells, dtype="<f4" if narrow else "<f8")
+    told["data"] = values.packed(drawn.tobytes())
     bad = np.flatnonzero(~np.isfinite(exact))
     if bad.size:
         row, column = divmod(int(bad[0]), exact.shape[1])
         told["bad"] = {"count": int(bad.size), "first": window.index(row * skips[0], column * skips[1])}
     return told
+
+
+def in_shades(cells: np.ndarray) -> tuple[float, np.ndarray]:
+    """The size of the strongest finite cell, 0 if there is none; and uint8 of the cells' shape: a cell is (byte - SHADES) / SHADES of it, the
+    three bytes above 2 · SHADES are NaN, infinity and its negative."""
+    finite = np.isfinite(cells)
+    whole = bool(finite.all())
+    sizes = np.abs(cells) if whole else np.abs(cells[finite])
+    top = float(sizes.max()) if sizes.size else 0.0
+    # Divided first: the quotient of a subnormal top would be infinite, and SHADES times a huge cell, too.
+    parts = cells / cells.dtype.type(top) if top else np.zeros_like(cells)
+    if whole:
+        return top, np.rint(parts * SHADES + SHADES).astype(np.uint8)
+    drawn = np.rint(np.where(finite, parts, 0) * SHADES + SHADES).astype(np.uint8)
+    for which, byte in ((np.isnan(cells), _NAN), (cells == np.inf, _POSITIVE), (cells == -np.inf, _NEGATIVE)):
+        drawn[which] = byte
+    return top, drawn
 
 
 def texts(window: Window, array: np.ndarray, code: int) -> list[str]:

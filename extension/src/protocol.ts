@@ -61,6 +61,8 @@ export interface Plane {
   /** Every n-th row and column was looked at. */
   skip: [number, number];
   f64: boolean;
+  /** A cell is a byte, a part of this size of the strongest one: asked for as `shades`. */
+  top?: number;
   /** base64 from the adapter; bytes on their way to a page, which are neither encoded nor decoded once more. */
   data: string | Uint8Array;
   /** What is not finite: how many elements, and the index of the first. */

@@ -1,6 +1,12 @@
 // What the pages are built of: facts, links, lists of terms.
 export const byId = <T extends HTMLElement = HTMLElement>(id: string): T => document.getElementById(id) as T;
 
+/** Says something where it is not said already: the same text set once more is laid out and painted anew. */
+export function say(id: string, text: string): void {
+  const element = byId(id);
+  if (element.textContent !== text) element.textContent = text;
+}
+
 /** `name value`, the value in bold, a link if it leads somewhere. */
 export function fact(name: string, value: string, go?: () => void): HTMLElement {
   const box = document.createElement('div');

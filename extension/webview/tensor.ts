@@ -10,7 +10,7 @@ import { typeText } from '../src/text';
 import { fitted } from '../src/views/planes';
 import type { CopyAs, ToTensorPage } from '../src/views/tensor_messages';
 import { onTheme } from './look';
-import { byId } from './parts';
+import { byId, say } from './parts';
 import { ask, askAfterwards, failed, isComparing, statsFit, tileCame, viewCame } from './tensor_asking';
 import { drawAxes } from './tensor_axes';
 import { addPartner, alone, compare, gotDifference } from './tensor_partner';
@@ -46,7 +46,7 @@ function gotView(now: TensorView, its: Stats | undefined): void {
   page.view = now;
   page.kept = now.kept ?? page.kept;
   page.window = fitted(page.window, before ?? (page.window.axes ? now.shape : undefined), now.shape);
-  byId('type').textContent = typeText(now.dtype, now.shape);
+  say('type', typeText(now.dtype, now.shape));
   showPlace();
   showSteps();
   drawAxes(now.shape, page.window, choose);

@@ -1,5 +1,6 @@
 // The questions of a tensor's page, each with a tag that its answer has: which are on their way, and what is asked next.
 import { api, lookedAt, MOST, page, shownSnapshot } from './tensor_state';
+import { picture } from './tensor_window';
 
 /** A part of the table. */
 interface Stretch {
@@ -34,7 +35,8 @@ function follow(): void {
 
 function askView(newer: boolean): void {
   views.push({ tag: ++newest, newer });
-  api.postMessage({ type: 'view', tag: newest, window: page.window, newer, ...lookedAt() });
+  const shades = newer && !page.partner && !picture.read;
+  api.postMessage({ type: 'view', tag: newest, window: page.window, newer, shades, ...lookedAt() });
 }
 
 /** Whether an answer is to a view that is still of use. */

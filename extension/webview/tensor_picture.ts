@@ -3,7 +3,7 @@ import * as l10n from '@vscode/l10n';
 import type { Plane } from '../src/protocol';
 import { count, full, short, shortestFloat32 } from '../src/text';
 import { cellsOf, extentOf, indexText, zoomed } from '../src/views/planes';
-import { byId } from './parts';
+import { byId, say } from './parts';
 import { partText } from './tensor_axes';
 import { drawMap, drawRamp, strongest, type Spot } from './tensor_map';
 
@@ -13,6 +13,8 @@ const clamp = (n: number, size: number): number => Math.min(size - 1, Math.max(0
 
 /** What the picture asks of the page. */
 interface Wishes {
+  /** The exact cells of what is drawn in shades. */
+  exact(): void;
   zoom(rows: [number, number], columns: [number, number]): void;
   whole(): void;
   /** That element in the table. */
@@ -26,8 +28,8 @@ export class Picture {
   private difference = false;
   private spot: Spot = { row: 0, column: 0 };
   private queued = false;
+  private reading = false;
   private frames = 0;
-  private legendText = '';
 
   constructor(private readonly wishes: Wishes) {
     map.addEventListener('mousemove', (event) => {
@@ -42,8 +44,10 @@ export class Picture {
       this.tell();
     });
     map.addEventListener('dblclick', () => this.zoom(0.5));
-    map.addEventListener('focus', () => this.paint());
-    map.addEventListener('blur', () => this.paint());
+    map.addEventListener('mouseenter', () => this.reads(true));
+    map.addEventListener('mouseleave', () => this.reads(document.activeElement === map));
+    map.addEventListener('focus', () => this.reads(true));
+    map.addEventListener('blur', () => this.reads(map.matches(':hover')));
     map.addEventListener('keydown', (event) => this.key(event));
     byId('in').addEventListener('click', () => this.zoom(0.5));
     byId('out').addEventListener('click', () => this.zoom(2));
@@ -55,10 +59,21 @@ export class Picture {
     return this.drawn !== undefined;
   }
 
+  /** Whether somebody reads single cells: then shades are not enough. */
+  get read(): boolean {
+    return this.reading;
+  }
+
+  private reads(now: boolean): void {
+    if (now && !this.reading && this.drawn?.plane.top !== undefined) this.wishes.exact();
+    this.reading = now;
+    this.paint();
+  }
+
   /** Draws a plane of a tensor of that shape; difference: of two. */
   show(plane: Plane, shape: readonly number[], step: number | undefined, difference: boolean): void {
     const cells = cellsOf(plane);
-    this.drawn = { plane, cells, top: strongest(cells) };
+    this.drawn = { plane, cells, top: plane.top ?? strongest(cells) };
     [this.shape, this.step, this.difference] = [shape, step, difference];
     this.spot = { row: clamp(this.spot.row, plane.height), column: clamp(this.spot.column, plane.width) };
     this.paint();
@@ -92,12 +107,12 @@ export class Picture {
     const sampled = plane.skip[0] * plane.skip[1] > 1 ? l10n.t`, every ${plane.skip[0]} · ${plane.skip[1]}-th looked at` : '';
     const cells = many ? l10n.t`; a cell is the strongest of ${plane.cell[0]} · ${plane.cell[1]} elements` + sampled : '';
     const text = plane.height && plane.width ? `${part}${cells}` : l10n.t('no elements');
-    if (this.legendText !== text) byId('scale').textContent = this.legendText = text;
-    byId('low').textContent = top ? short(-top) : '';
-    byId('high').textContent = top ? `+${short(top)}` : '0';
+    say('scale', text);
+    say('low', top ? short(-top) : '');
+    say('high', top ? `+${short(top)}` : '0');
     const what = this.difference ? l10n.t('NaN in one only, or an infinite difference') : l10n.t('NaN or infinite');
     const { bad } = plane;
-    byId('bad').textContent = bad ? l10n.t`⚠ ${what}: ${count(bad.count)} here, first at [${bad.first.join(', ')}]` : '';
+    say('bad', bad ? l10n.t`⚠ ${what}: ${count(bad.count)} here, first at [${bad.first.join(', ')}]` : '');
   }
 
   /** The cell under the cursor, for eyes and screen readers. */
@@ -106,9 +121,14 @@ export class Picture {
     const { plane, cells } = this.drawn;
     const value = cells[this.spot.row * plane.width + this.spot.column];
     if (value === undefined) return;
-    const digits = !plane.f64 && Number.isFinite(value) ? shortestFloat32(value) : full(Number.isNaN(value) ? 'NaN' : value);
-    const text = `${indexText(plane, this.spot.row, this.spot.column)}  ${digits}`;
-    if (byId('cell').textContent !== text) byId('cell').textContent = text;
+    const about = plane.top !== undefined;
+    const exact = (): string =>
+      !plane.f64 && Number.isFinite(value) ? shortestFloat32(value) : full(Number.isNaN(value) ? 'NaN' : value);
+    const text =
+      about && !this.reading
+        ? ''
+        : `${indexText(plane, this.spot.row, this.spot.column)}  ${about ? `≈ ${short(value)}` : exact()}`;
+    say('cell', text);
   }
 
   private zoom(factor: number): void {

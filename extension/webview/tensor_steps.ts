@@ -2,7 +2,7 @@
 import * as l10n from '@vscode/l10n';
 import type { Kept } from '../src/protocol';
 import { count } from '../src/text';
-import { byId } from './parts';
+import { byId, say } from './parts';
 import { ask } from './tensor_asking';
 import { drawHistory, measureText, MEASURES, onHistoryClick } from './tensor_charts';
 import { listPartners } from './tensor_partner';
@@ -20,7 +20,7 @@ export function showSteps(): void {
   if (document.activeElement !== slider || snapshot === undefined) slider.value = String(at < 0 ? kept.length : at);
   const chosen = snapshot === undefined ? undefined : kept[at];
   const text = chosen ? `${count(chosen.step)} · ${chosen.device}` : l10n.t`now (${kept.length} kept)`;
-  byId('at').textContent = text;
+  say('at', text);
   slider.setAttribute('aria-valuetext', chosen ? l10n.t`step ${text}` : text);
   byId('now').toggleAttribute('disabled', snapshot === undefined);
 }

@@ -2,7 +2,7 @@
 import * as l10n from '@vscode/l10n';
 import { placeholderReason, type Stats } from '../src/protocol';
 import { baseName } from '../src/text';
-import { byId } from './parts';
+import { byId, say } from './parts';
 import { askStats, settled } from './tensor_asking';
 import { drawHistogram } from './tensor_charts';
 import { showStats } from './tensor_figures';
@@ -34,10 +34,8 @@ export function showPlace(): void {
   const { view } = page;
   const link = byId<HTMLAnchorElement>('place');
   link.hidden = !view?.place;
-  if (view?.place) link.textContent = l10n.t`made at ${baseName(view.place.path)}:${view.place.line}`;
-  byId('when').textContent = [view?.step === undefined ? '' : stepText(view.step), view?.device ?? '']
-    .filter(Boolean)
-    .join(' · ');
+  if (view?.place) say('place', l10n.t`made at ${baseName(view.place.path)}:${view.place.line}`);
+  say('when', [view?.step === undefined ? '' : stepText(view.step), view?.device ?? ''].filter(Boolean).join(' · '));
 }
 
 /** Why there are no values, in words and in the placeholder's colour; else what went wrong. */
@@ -47,7 +45,7 @@ export function showNote(): void {
   const note = byId('note');
   const still = missing && picture.shown && view?.step !== undefined ? l10n.t`; shown is ${stepText(view.step)}` : '';
   const text = [missing && `⚠ ${missing}${still}`, mistake].filter(Boolean).join('. ');
-  if (note.textContent !== text) note.textContent = text;
+  say('note', text);
   note.className = missing ? 'placeholder' : '';
 }
 

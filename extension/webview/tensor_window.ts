@@ -9,6 +9,7 @@ import { MOST, page, remember, valued } from './tensor_state';
 import { ValueTable } from './tensor_table';
 
 export const picture = new Picture({
+  exact: ask,
   zoom(rows, columns) {
     choose({ ...page.window, rows, columns });
   },

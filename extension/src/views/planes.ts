@@ -4,11 +4,22 @@ import type { Window } from './tensor_messages';
 
 /** The plane with its cells as bytes. */
 export const inBytes = <T extends Plane | undefined>(plane: T): T =>
-  plane && { ...plane, data: typeof plane.data === 'string' ? Uint8Array.from(Buffer.from(plane.data, 'base64')) : plane.data };
+  plane && { ...plane, data: typeof plane.data === 'string' ? new Uint8Array(Buffer.from(plane.data, 'base64')) : plane.data };
 
-/** The cells of a plane in bytes, row by row. */
-export function cellsOf({ data, f64 }: Plane): Float32Array | Float64Array {
-  const { buffer } = Uint8Array.from(data as Uint8Array); // a copy begins where numbers of eight bytes may
+/** The steps of either sign that the cells of a plane in shades have; bytes above are NaN, infinity and its negative. */
+const SHADES = 126;
+
+/** The cells of a plane in bytes, row by row; of one in shades about. */
+export function cellsOf({ data, f64, top }: Plane): Float32Array | Float64Array {
+  const bytes = data as Uint8Array;
+  if (top !== undefined) {
+    const sizes = Float64Array.from({ length: 256 }, (_, byte) => ((byte - SHADES) / SHADES) * top);
+    sizes.set([NaN, Infinity, -Infinity], 2 * SHADES + 1);
+    const cells = new Float64Array(bytes.length);
+    for (let i = 0; i < cells.length; i++) cells[i] = sizes[bytes[i] ?? 0] ?? NaN;
+    return cells;
+  }
+  const { buffer } = bytes.slice(); // a copy begins where numbers of eight bytes may
   return f64 ? new Float64Array(buffer) : new Float32Array(buffer);
 }
 

@@ -170,8 +170,8 @@ export class TensorPanel implements vscode.Disposable {
     );
   }
 
-  private async view({ tag, window, snapshot, texts }: Asked): Promise<ToTensorPage> {
-    const more = { ...window, ...(texts ? { texts } : {}) };
+  private async view({ tag, window, snapshot, texts, shades }: Asked): Promise<ToTensorPage> {
+    const more = { ...window, ...(texts ? { texts } : {}), ...(shades && this.running ? { shades } : {}) };
     const view = await this.request<TensorView>('dvm/view', more, snapshot);
     if (view.kept === undefined && !texts) view.kept = await this.kept();
     const series = this.target.watch === undefined ? undefined : this.model.seriesOf(this.target.watch);
@@ -272,7 +272,7 @@ export class TensorPanel implements vscode.Disposable {
     const samples = series?.all() ?? [];
     return {
       watched: watch !== undefined && this.model.find(watch) !== undefined,
-      running: session !== undefined && !this.sessions.isStopped(session),
+      running: this.running,
       history: {
         steps: samples.map((s) => s.step),
         stats: samples.map(({ stats }) => ({ ...stats, histogram: [] })),
@@ -280,6 +280,11 @@ export class TensorPanel implements vscode.Disposable {
       partners: session ? this.partners.all(session, this.target) : [],
       missing: series?.error ?? series?.missing ?? '',
     };
+  }
+
+  private get running(): boolean {
+    const session = this.sessions.current();
+    return session !== undefined && !this.sessions.isStopped(session);
   }
 
   private get visible(): boolean {
