@@ -103,8 +103,8 @@ def plane(window: Window, arrays: list[np.ndarray], code: int, difference: bool 
 
 
 def in_shades(cells: np.ndarray) -> tuple[float, np.ndarray]:
-    """The size of the strongest finite cell, 0 if there is none; and uint8 of the cells' shape: a cell is (byte - SHADES) / SHADES of it, the
-    three bytes above 2 · SHADES are NaN, infinity and its negative."""
+    """The size of the strongest finite cell, 0 if there is none; and uint8 of the cells' shape: a cell is (byte - SHADES) / SHADES of it,
+    the three bytes above 2 · SHADES are NaN, infinity and its negative."""
     finite = np.isfinite(cells)
     whole = bool(finite.all())
     sizes = np.abs(cells) if whole else np.abs(cells[finite])

@@ -11,9 +11,11 @@ interface Stretch {
 let newest = 0;
 /** The last question that was about another part or step than those before. */
 let chosen = 0;
-/** Views that are asked for; `newer`: once there is something newer. A few at once, for an answer has a long way. */
+/** Views that are asked for; `newer`: once there is something newer. Many at once, in one message: an answer has a long way, a message its price. */
 let views: { tag: number; newer: boolean }[] = [];
-const MOST_AHEAD = 3;
+const [FEW_AHEAD, MOST_AHEAD] = [5, 10];
+/** Choices that may be on their way, while a slider is drawn. */
+const MOST_CHOSEN = 3;
 let comparing: number | undefined;
 let again = false;
 const tiles = new Map<number, Stretch>();
@@ -21,22 +23,23 @@ const tiles = new Map<number, Stretch>();
 /** Asks for what is looked at now: what waited for something newer is of no use any more. Where two are compared, one question at a time. */
 export function ask(): void {
   views = views.filter(({ newer }) => !newer);
-  again = comparing !== undefined || views.length >= (page.partner ? 1 : MOST_AHEAD);
+  again = comparing !== undefined || views.length >= (page.partner ? 1 : MOST_CHOSEN);
   if (again) return;
-  askView(false);
+  askView(false, 1);
   chosen = newest;
 }
 
 /** Asks for what comes next, so that it is sent as soon as it is there. */
 function follow(): void {
   if (page.snapshot !== undefined || comparing !== undefined) return;
-  while (views.length < (page.partner ? 1 : MOST_AHEAD)) askView(true);
+  if (page.partner ? !views.length : views.length <= FEW_AHEAD) askView(true, page.partner ? 1 : MOST_AHEAD - views.length);
 }
 
-function askView(newer: boolean): void {
-  views.push({ tag: ++newest, newer });
+function askView(newer: boolean, times: number): void {
+  const tag = newest + 1;
+  while (newest < tag + times - 1) views.push({ tag: ++newest, newer });
   const shades = newer && !page.partner && !picture.read;
-  api.postMessage({ type: 'view', tag: newest, window: page.window, newer, shades, ...lookedAt() });
+  api.postMessage({ type: 'view', tag, window: page.window, newer, times, shades, ...lookedAt() });
 }
 
 /** Whether an answer is to a view that is still of use. */

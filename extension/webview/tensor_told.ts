@@ -10,7 +10,7 @@ import { page, stepText } from './tensor_state';
 import { picture } from './tensor_window';
 
 /** Figures and charts follow a running program at a pace that can be read. */
-const CALM_MS = 250;
+const CALM_MS = 500;
 
 let statsAsked = 0;
 export function askStatsCalmly(): void {
@@ -22,12 +22,15 @@ export function askStatsCalmly(): void {
 let calm: ReturnType<typeof setTimeout> | undefined;
 export function gotStats(now: Stats): void {
   page.stats = now;
-  calm ??= setTimeout(() => {
-    calm = undefined;
-    if (!page.stats) return;
-    showStats(page.stats);
-    drawHistogram(byId('bars'), page.stats);
-  }, CALM_MS);
+  calm ??= setTimeout(
+    () => {
+      calm = undefined;
+      if (!page.stats) return;
+      showStats(page.stats);
+      drawHistogram(byId('bars'), page.stats);
+    },
+    page.state?.running ? CALM_MS : 0,
+  );
 }
 
 export function showPlace(): void {

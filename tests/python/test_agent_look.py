@@ -67,6 +67,23 @@ def test_what_is_not_finite_is_never_lost_in_a_cell_and_has_its_index():
     assert np.isfinite(cells(plane(array, indices=[0], most=[9, 9]))).all()
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-44, 3e38, 0.0])
+def test_shades_are_cells_to_a_part_of_the_strongest(scale):
+    array = (random(40, 30) / 4 * np.float32(scale)).astype(np.float32)
+    exact = cells(plane(array))
+    if scale:
+        array[3, 4], array[5, 6], array[7, 8] = np.nan, np.inf, -np.inf
+    told = planes.plane(planes.Window.read({}, array.shape), [array], F32, shades=True)
+    bytes_ = np.frombuffer(base64.b64decode(told["data"]), np.uint8).reshape(array.shape)
+    if scale:
+        assert (bytes_[3, 4], bytes_[5, 6], bytes_[7, 8]) == (253, 254, 255)
+    finite = np.isfinite(array)
+    top = told["top"]
+    assert top == np.abs(array[finite]).max()
+    about = (bytes_[finite].astype(float) - planes.SHADES) / planes.SHADES * top
+    assert np.abs(about - exact[finite]).max() <= 0.501 / planes.SHADES * top
+
+
 def test_of_a_huge_window_only_some_elements_are_looked_at_and_the_answer_says_so():
     array = np.broadcast_to(np.arange(1 << 16, dtype=np.float32), (1 << 16, 1 << 16))  # 16 GiB if it were there
     told = plane(array, most=[64, 64])

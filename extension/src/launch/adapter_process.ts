@@ -27,7 +27,7 @@ export interface Told {
 }
 
 /** Events that come many times a second and are for the extension alone. */
-const ASIDE = new Set(['dvm/snapshots']);
+const ASIDE = new Set(['dvm/snapshots', 'dvm/step']);
 /** Requests whose failure the editor shows. */
 const STARTING = new Set(['initialize', 'launch', 'attach']);
 /** Numbers of our own requests begin above all that the editor comes to. */

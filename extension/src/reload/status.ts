@@ -99,7 +99,7 @@ export class StatusBar implements vscode.Disposable {
     this.timer ??= setTimeout(() => {
       this.timer = undefined;
       this.draw();
-    }, 100);
+    }, 200);
   }
 
   private draw(): void {

@@ -12,10 +12,19 @@ export interface Window {
 
 /** From the page. `tag`: of the request, given back with the answer; `snapshot`: one of an earlier step; `newer`: to be answered once there is
     something newer than the answers so far; a request that is not has those that wait forgotten; `shades`: while the program runs, cells that
-    are exact enough to be drawn. */
+    are exact enough to be drawn; `times`: as many requests, with the tags from this one on. */
 export type FromTensorPage =
   | { type: 'ready' }
-  | { type: 'view'; tag: number; window: Window; newer: boolean; shades?: boolean; snapshot?: number; texts?: boolean }
+  | {
+      type: 'view';
+      tag: number;
+      window: Window;
+      newer: boolean;
+      times?: number;
+      shades?: boolean;
+      snapshot?: number;
+      texts?: boolean;
+    }
   | { type: 'stats'; tag: number; snapshot?: number }
   | {
       type: 'compare';

@@ -26,7 +26,9 @@ export type Named = Record<string, string | number>;
 
 type Asked = FromTensorPage & { type: 'view' };
 
-const HISTORY_MS = 250;
+const HISTORY_MS = 500;
+/** Answers on their way to the page: one is drawn while the next one is made. */
+const MOST_FLYING = 2;
 
 export class TensorPanel implements vscode.Disposable {
   private readonly panel: vscode.WebviewPanel;
@@ -40,6 +42,7 @@ export class TensorPanel implements vscode.Disposable {
   /** The page's questions for something newer, oldest first; whether there is something newer already. */
   private waiting: Asked[] = [];
   private fresh = false;
+  private readonly flying = new Set<Asked>();
   private posted = 0;
   private timer: NodeJS.Timeout | undefined;
 
@@ -64,7 +67,10 @@ export class TensorPanel implements vscode.Disposable {
       this.disposed.fire();
       this.disposed.dispose();
     });
-    this.panel.onDidChangeViewState(() => this.runStateChanged());
+    this.panel.onDidChangeViewState(() => {
+      this.flying.clear(); // what was sent to a page that is hidden comes once it is shown
+      this.runStateChanged();
+    });
     this.panel.webview.onDidReceiveMessage((message: FromTensorPage) => this.answer(message));
     this.panel.webview.html = tensorPage(this.panel.webview, extension, target.name);
   }
@@ -87,9 +93,15 @@ export class TensorPanel implements vscode.Disposable {
   /** There is something newer to show. */
   stale(): void {
     if (!this.visible) return;
-    const next = this.waiting.shift();
-    if (next) void this.show(next);
-    else this.fresh = true;
+    const next = this.flying.size < MOST_FLYING ? this.waiting.shift() : undefined;
+    this.fresh = next === undefined;
+    if (next) void this.fly(next);
+  }
+
+  private async fly(next: Asked): Promise<void> {
+    this.flying.add(next);
+    await this.show(next);
+    if (this.flying.delete(next) && this.fresh) this.stale();
   }
 
   runStateChanged(): void {
@@ -104,8 +116,11 @@ export class TensorPanel implements vscode.Disposable {
         return this.postState();
       case 'view':
         if (message.texts) return this.show(message);
-        if (!message.newer) this.waiting = [];
-        else if (!this.fresh) return void this.waiting.push(message);
+        if (message.newer) {
+          for (let i = 0; i < (message.times ?? 1); i++) this.waiting.push({ ...message, tag: message.tag + i });
+          return this.fresh ? this.stale() : undefined;
+        }
+        this.waiting = [];
         this.fresh = false;
         return this.show(message);
       case 'stats':
@@ -121,16 +136,16 @@ export class TensorPanel implements vscode.Disposable {
         return void (await guarded('watch', () => this.watch()));
       case 'partner': {
         const partner = await this.partners.askExpression();
-        if (partner) this.post({ type: 'chosen', partner });
+        if (partner) void this.post({ type: 'chosen', partner });
       }
     }
   }
 
   private async show(message: Asked | (FromTensorPage & { type: 'stats' | 'compare' })): Promise<void> {
     try {
-      this.post(await this[message.type](message as never));
+      await this.post(await this[message.type](message as never));
     } catch (error) {
-      this.post({ type: 'error', tag: message.tag, text: messageOf(error) });
+      await this.post({ type: 'error', tag: message.tag, text: messageOf(error) });
     }
   }
 
@@ -252,14 +267,14 @@ export class TensorPanel implements vscode.Disposable {
   }
 
   // ---- to the page ---------------------------------------------------------------------------------------------------------------
-  /** History and partners; four times a second is as fast as they can be read. */
+  /** History and partners; twice a second is as fast as they can be read. */
   postState(): void {
     if (!this.visible || this.timer) return;
     this.timer = setTimeout(
       () => {
         this.timer = undefined;
         this.posted = Date.now();
-        if (this.visible) this.post({ type: 'state', state: this.state() });
+        if (this.visible) void this.post({ type: 'state', state: this.state() });
       },
       Math.max(0, this.posted + HISTORY_MS - Date.now()),
     );
@@ -292,9 +307,8 @@ export class TensorPanel implements vscode.Disposable {
   }
 
   /** An answer may come after the page was closed. */
-  private post(message: ToTensorPage): void {
-    if (this.closed) return;
-    void this.panel.webview.postMessage(message);
+  private async post(message: ToTensorPage): Promise<void> {
+    if (!this.closed) await this.panel.webview.postMessage(message);
   }
 
   dispose(): void {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { AdapterProcess, type DapMessage } from '../../../extension/src/launch/adapter_process';
 
 /** Answers each request with its own arguments, but for `refuse`, `die`, and `tell`, which sends two events first. */
@@ -17,12 +17,16 @@ process.stdin.on('data', (data) => {
     rest = rest.subarray(at + 4 + size);
     if (m.command === 'die') process.exit(3);
     if (m.command === 'wait') continue;
-    if (m.command === 'tell') ['dvm/snapshots', 'dvm/step'].forEach((event) => send({ seq: 1, type: 'event', event, body: {} }));
+    if (m.command === 'tell') ['dvm/snapshots', 'dvm/step', 'dvm/program'].forEach((event) => send({ seq: 1, type: 'event', event, body: {} }));
     const success = m.command !== 'refuse';
     send({ seq: 1, type: 'response', request_seq: m.seq, command: m.command, success, message: success ? undefined : 'no such Ω', body: m.arguments });
   }
 });
 `;
+
+/** One that still runs when a test has failed would keep this process from ending. */
+const all: AdapterProcess[] = [];
+after(() => all.forEach((adapter) => adapter.dispose()));
 
 function started(command = process.execPath): {
   adapter: AdapterProcess;
@@ -39,6 +43,7 @@ function started(command = process.execPath): {
       text: () => {},
       ended: resolve,
     });
+    all.push(adapter);
   });
   return { adapter: adapter!, heard, aside, end };
 }
@@ -53,12 +58,12 @@ test('our requests are answered beside the editor’s, and frequent events are f
     heard.map((m) => [m.type, m.event ?? m.request_seq, m.body]),
     [
       ['response', 1, { a: 'é' }],
-      ['event', 'dvm/step', {}],
+      ['event', 'dvm/program', {}],
     ],
   );
   assert.deepEqual(
     aside.map((m) => m.event),
-    ['dvm/snapshots'],
+    ['dvm/snapshots', 'dvm/step'],
   );
   adapter.dispose();
 });

@@ -37,6 +37,11 @@ test('cells are read as what they are, NaN and infinity too', () => {
   assert.deepEqual([...cellsOf(inBytes(plane({ f64: true, data: base64(new Float64Array([1e300])) })))], [1e300]);
 });
 
+test('cells in shades are about what they were, and what is not finite is told apart', () => {
+  const cells = [...cellsOf(plane({ top: 6.3, data: new Uint8Array([0, 126, 252, 127, 253, 254, 255]) }))];
+  assert.deepEqual(cells, [-6.3, 0, 6.3, (1 / 126) * 6.3, NaN, Infinity, -Infinity]);
+});
+
 test('vectors are one row, scalars one cell', () => {
   assert.deepEqual([defaultAxes(0), defaultAxes(1), defaultAxes(4)], [[-1, -1], [-1, 0], [2, 3]]); // prettier-ignore
   assert.deepEqual([extentOf([4, 7], -1), extentOf([4, 7], 1)], [1, 7]);
