@@ -1,4 +1,5 @@
-"""Ranks: processes forked from this one that exchange arrays through shared memory, so that kernels with collectives run on one machine."""
+"""Ranks: processes forked from this one that exchange arrays through shared memory, so that kernels with collectives run on one machine, or
+separate programs with a communicator of their own."""
 
 from __future__ import annotations
 
@@ -8,10 +9,14 @@ import os
 import struct
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from ..errors import ArgumentError, DeviceError, UnsupportedError
+from ..errors import ArgumentError, DeviceError
+from .communicators import Communicator, find
+
+T = TypeVar("T")
 
 MOST = 32
 _CHUNK = 1 << 20  # bytes a rank puts out at a time
@@ -28,6 +33,7 @@ class World:
     memory: mmap.mmap | None = None
     barrier: Any = None
     children: list[int] = field(default_factory=list)
+    others: Communicator | None = None  # of ranks that are programs of their own
 
 
 _world: World | None = None
@@ -39,21 +45,22 @@ def world() -> World | None:
 
 
 def init(rank: int, size: int, how: Any = "dummy") -> None:
-    """One rank alone; collectives then are copies. Raises UnsupportedError for ranks of separate programs."""
+    """One rank alone (0 of 1), whose collectives are copies, or one of several programs that have a communicator (communicators.find: also
+    what it raises). Raises ArgumentError inside forked ranks."""
     global _world
-    if (rank, size) != (0, 1):
-        raise UnsupportedError(
-            f"rank {rank} of {size} by {how!r}: ranks of separate programs are not part of this version; "
-            f"fork({size}) makes ranks of this one"
-        )
-    _world = World(0, 1)
+    _check_free()
+    _world = World(0, 1) if (rank, size) == (0, 1) else World(rank, size, others=find(how, rank, size))
+
+
+def _check_free() -> None:
+    if _world is not None and _world.size > 1:
+        raise ArgumentError(f"this is rank {_world.rank} of {_world.size} already: join() first")
 
 
 def fork(size: int) -> int:
     """Makes `size` ranks of this process by forking it; gives each its number. End them with `join`."""
     global _world
-    if _world is not None and _world.size > 1:
-        raise ArgumentError(f"this is rank {_world.rank} of {_world.size} already: join() first")
+    _check_free()
     if not 1 <= size <= MOST:
         raise ArgumentError(f"{size} ranks; there may be 1 to {MOST}")
     memory = mmap.mmap(-1, size * (_HEAD + _CHUNK))
@@ -75,7 +82,7 @@ def join(status: int = 0) -> None:
     """Ends every rank but 0, which waits for them. Raises DeviceError there if one of them failed."""
     global _world
     ranks, _world = _world, None
-    if ranks is None:
+    if ranks is None or ranks.others is not None:  # programs of their own end by themselves
         return
     if status and ranks.barrier is not None:
         ranks.barrier.abort()  # nobody waits for a rank that failed
@@ -91,6 +98,8 @@ def join(status: int = 0) -> None:
 
 def barrier() -> None:
     """Waits until every rank is here."""
+    if _world is not None and _world.others is not None:
+        _told(_world, _world.others.barrier)
     if _world is None or _world.barrier is None:
         return
     try:
@@ -105,6 +114,9 @@ def gather(data: bytes | memoryview) -> list[bytes]:
     if ranks is None:
         raise ArgumentError("a collective needs ranks: call fork(n) (or init_comm(0, 1) for one alone) first")
     data = memoryview(data).cast("B")
+    if ranks.others is not None:
+        others = ranks.others
+        return _told(ranks, lambda: others.gather(data))
     if ranks.memory is None:
         return [bytes(data)]
     slot = _HEAD + _CHUNK
@@ -125,3 +137,11 @@ def gather(data: bytes | memoryview) -> list[bytes]:
         barrier()  # nobody writes the next chunk before all have read this one
     barrier()
     return [bytes(item) for item in found]
+
+
+def _told(ranks: World, exchange: Callable[[], T]) -> T:
+    """Exchanges through a communicator; its failure is a DeviceError that says whose."""
+    try:
+        return exchange()
+    except (RuntimeError, OSError) as error:  # mpi4py's and the frameworks' own errors are RuntimeErrors
+        raise DeviceError(f"rank {ranks.rank} of {ranks.size}: the exchange failed: {error}") from error

@@ -66,7 +66,8 @@ class Collectives(Rules):
 
     @staticmethod
     def init_comm(rank: int, size: int, how: Any = "dummy") -> None:
-        """One rank alone (0 of 1)."""
+        """This program is one of `size` ranks that have a communicator (how: mpi4py's, PyTorch's, or a word: then the one that MPI,
+        PyTorch or MindSpore has begun), or one rank alone (0 of 1)."""
         ranks.init(rank, size, how)
 
     @staticmethod
