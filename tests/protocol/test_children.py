@@ -49,6 +49,6 @@ def test_a_spawned_worker_is_a_session_with_tensors(adapter):
 
 
 def test_without_subprocess_debugging_children_run_free(session):
-    session.start(CHILDREN, subProcess=False)
+    session.start(CHILDREN, args=["free"], subProcess=False)
     session.event("terminated", timeout=40)
     assert "from the worker: 42" in session.printed()

@@ -27,8 +27,9 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture
-def stopped(session):
+@pytest.fixture(scope="module")
+def stopped(lasting_adapter):
+    session = lasting_adapter()
     line = line_of(PLAIN, "total = a + b")
     session.start(PLAIN, at=lambda client: client.set_breakpoints(str(PLAIN), [line]))
     session.stopped(reason="breakpoint")

@@ -234,7 +234,7 @@ def test_a_flood_of_output_is_cut_and_said_so(session):
     text = "".join(body["output"] for body in session.seen("output"))
     assert "line 0 of many" in text
     assert len(text) < (time.monotonic() - begun + 1) * (1 << 20)  # what is let through in each second
-    assert "of output left out" in text or text.count("of many\n") == 200_000  # a busy machine may not manage a flood
+    assert "of output left out" in text or text.count("of many\n") == 80_000  # a busy machine may not manage a flood
 
 
 def test_attach_to_a_listening_program(adapter):

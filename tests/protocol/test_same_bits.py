@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from harness import ROOT, environment, line_of
+from harness import PROGRAMS, ROOT, environment, line_of
 
 STEPS = 12
 EXAMPLE = ROOT / "examples" / "digits"
@@ -43,27 +43,12 @@ def run(session, example, name, at=lambda client: None, during=lambda session: N
     return losses.read_text().split()
 
 
-def test_nothing_set(adapter, example, alone):
+def test_losses_are_those_of_a_run_alone_with_nothing_set(adapter, example, alone):
     assert run(adapter(), example, "attached") == alone
 
 
-def test_watched(adapter, example, alone):
-    model = example / "model.py"
-
-    def watch(session):
-        line = line_of(model, "scores = q")
-        session.request("dvm/watch", expression="scores", path=str(model), line=line, what="stats", everyN=1)
-        session.request("dvm/watch", expression="mixed", path=str(model), line=line_of(model, "mixed = weights"), what="values", everyN=2)
-        for text in ("images", "self.positions", "model.classify.weight.std()", "abs(scores / q.max()).mean()"):
-            session.request("dvm/watch", expression=text, what="stats", everyN=3)
-        seen = set()
-        while len(seen) < 6:
-            seen.add(session.event("dvm/snapshot", timeout=100)["body"]["name"])
-
-    assert run(adapter(), example, "watched", during=watch) == alone
-
-
-def test_stopped_forward_backward_and_at_an_instruction(adapter, example, alone):
+def test_losses_are_those_of_a_run_alone_watched_and_stopped(adapter, example, alone):
+    """Watches of results, inputs, parameters and expressions; stops forward, backward and by numbers."""
     model = example / "model.py"
 
     def at(client):
@@ -71,6 +56,10 @@ def test_stopped_forward_backward_and_at_an_instruction(adapter, example, alone)
             {"line": line_of(model, "scores = scores /"), "hitCondition": "<= 3"},
             {"line": line_of(model, "ops.gelu(h"), "mode": "backward", "hitCondition": "<= 2"}])
         client.request("setExceptionBreakpoints", filters=["nan", "inf"])
+        client.request("dvm/watch", expression="scores", path=str(model), line=line_of(model, "scores = q"), what="stats", everyN=1)
+        client.request("dvm/watch", expression="mixed", path=str(model), line=line_of(model, "mixed = weights"), what="values", everyN=2)
+        for text in ("images", "self.positions", "model.classify.weight.std()", "abs(scores / q.max()).mean()"):
+            client.request("dvm/watch", expression=text, what="stats", everyN=3)
 
     def during(session):
         names = []
@@ -82,22 +71,25 @@ def test_stopped_forward_backward_and_at_an_instruction(adapter, example, alone)
             assert tensors
             session.request("continue", threadId=stop["threadId"])
         assert sum(name.startswith("backward of") for name in names) == 2, names
+        seen = set()
+        while len(seen) < 6:
+            seen.add(session.event("dvm/snapshot", timeout=100)["body"]["name"])
 
-    assert run(adapter(), example, "stopped", at, during) == alone
+    assert run(adapter(), example, "watched", at, during) == alone
 
 
-def test_without_vector_extensions(adapter, example):
+def test_without_vector_extensions(adapter):
     """Levels of SIMD may differ from each other (fused multiply-add in products); attached and alone may not."""
-    losses = {}
-    for name in ("alone", "attached"):
-        file = example / f"{name}-baseline.txt"
-        if name == "alone":
-            subprocess.run([sys.executable, str(example / "train.py"), *arguments(file)], check=True, cwd=example, timeout=200,
-                           env={**environment(), "DVM_SIMD": "baseline"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        else:
-            session = adapter()
-            session.launch(program=str(example / "train.py"), args=arguments(file), cwd=str(example), python=[sys.executable],
-                           env={"DVM_SIMD": "baseline"})
-            session.event("terminated", timeout=200)
-        losses[name] = file.read_text().split()
-    assert losses["attached"] == losses["alone"] and len(losses["alone"]) == STEPS
+    program, steps = PROGRAMS / "attachable.py", ["20", "0"]
+    said = subprocess.run([sys.executable, str(program), *steps], check=True, timeout=200, env={**environment(), "DVM_SIMD": "baseline"},
+                          capture_output=True, text=True).stdout
+    session = adapter()
+    line = {"line": line_of(program, "s = h + 1.5"), "mode": "forward", "hitCondition": "4"}
+    session.start(program, args=steps, env={"DVM_SIMD": "baseline"}, at=lambda client: client.set_breakpoints(str(program), [line]))
+    session.stopped(reason="breakpoint")
+    session.request("dvm/watch", expression="h", what="values")
+    session.request("dvm/watch", expression="w.std()", what="stats")
+    session.go_on()
+    session.run_out()
+    losses = [[line.split()[2] for line in text.splitlines() if line.startswith("step")] for text in (said, session.printed())]
+    assert losses[0] == losses[1] and len(set(losses[0])) == 20

@@ -15,13 +15,17 @@ LINE = line_of(FAKE, "h = x * 2")
 PROGRAM = "0x" + format((3 << 32) + (1 << 31), "016x")
 
 
-@pytest.fixture
-def stopped(session):
+def at_the_line(session):
     session.start(FAKE, args=["2"], at=lambda client: client.set_breakpoints(str(FAKE), [LINE]))
     session.stopped()
     session.frame = session.stack(1)[0]["id"]
     session.tensors = session.variables(session.scopes(session.frame)["Tensors"]["variablesReference"])
     return session
+
+
+@pytest.fixture(scope="module")
+def stopped(lasting_adapter):
+    return at_the_line(lasting_adapter())
 
 
 def test_a_tensor_is_one_line_with_fixed_children(stopped):
@@ -207,7 +211,8 @@ def test_memory_comes_as_data_and_as_a_page(stopped, tmp_path):
     assert "<h1>Fake</h1>" in (tmp_path / "memory.html").read_text(encoding="utf-8")
 
 
-def test_a_reload_is_reported_once_and_breakpoints_are_bound_again(stopped):
+def test_a_reload_is_reported_once_and_breakpoints_are_bound_again(session):
+    stopped = at_the_line(session)
     stopped.log.clear()
     assert stopped.request("dvm/reload", path=str(FAKE))["outcome"] == "applied"
     stopped.event("loadedSource")

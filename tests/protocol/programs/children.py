@@ -1,4 +1,5 @@
-"""Starts a worker by multiprocessing spawn; the worker has a fake tensor agent of its own. An argument makes it a rank of that number."""
+"""Starts a worker by multiprocessing spawn; the worker has a fake tensor agent of its own. Argument "free": nobody will
+debug it; a number: it is that rank."""
 import multiprocessing
 import os
 import sys
@@ -13,14 +14,14 @@ def work(queue):
     from fake_agent import FakeAgent
 
     agent = FakeAgent(__file__, step.__code__.co_firstlineno + 1)
-    agent.ready.wait(4)
+    agent.ready.wait(0.2 if "free" in sys.argv else 4)
     value = step(21)
     agent.launch()
     queue.put(value)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:] and sys.argv[1].isdigit():
         os.environ["RANK"] = sys.argv[1]
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()

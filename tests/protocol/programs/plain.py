@@ -16,7 +16,7 @@ def main(count):
 
 
 if len(sys.argv) > 1 and sys.argv[1] == "flood":
-    for i in range(200_000):
+    for i in range(80_000):
         print("line", i, "of many")
 elif len(sys.argv) > 1 and sys.argv[1] == "sleep":
     print("ready", flush=True)
