@@ -66,14 +66,19 @@ test: setup $(STAMPS)/extension $(STAMPS)/vscode $(VSIX) ## the set-up and every
 	@failed=0; $(MAKE) -k test-python test-protocol test-extension || failed=1; \
 	$(MAKE) -k -j2 --output-sync=target test-vscode sanitize || failed=1; exit $$failed
 
-test-python: setup torch ## unit, property and conformance tests
+# Tests start many processes, and some environments write no bytecode while they run.
+.PHONY: compiled
+compiled: setup
+	@$(PY) -m compileall -q -j 2 --invalidation-mode checked-hash adapter dvm_core tests/protocol
+
+test-python: setup torch compiled ## unit, property and conformance tests
 	$(PY) -m pytest $(WORKERS) --dist loadfile --no-loadscope-reorder tests/python tests/conformance
 
 test-devices: setup ## the conformance cases on the faithful devices, too
 	for device in npu-sim:910b:faithful npu-sim:950:faithful; do \
 	  DVM_DEVICE=$$device $(PY) -m pytest $(WORKERS) --dist loadfile tests/conformance; done
 
-test-protocol: setup $(STAMPS)/node ## the debug adapter over real DAP, under three clients
+test-protocol: setup compiled $(STAMPS)/node ## the debug adapter over real DAP, under three clients
 	$(PY) -m pytest $(WORKERS) --dist worksteal tests/protocol
 	DVM_TEST_PYTHON=$(CURDIR)/$(PY) node --test tests/protocol/testsupport/suite.mjs
 
