@@ -101,6 +101,8 @@ class Breakpoints:
         self._files: dict[str, dict[Key, Breakpoint]] = {}
         self._by_id: dict[int, Breakpoint] = {}
         self._from_python: dict[int, int] = {}  # debugpy's id -> ours
+        # By file debugpy's ids of the list before, of which a stop may be on its way, and of the newest.
+        self._given: dict[str, tuple[set[int], set[int]]] = {}
         self._ours_alone: set[int] = set()  # ids of instruction breakpoints
         self._lists: dict[str, Body] = {}  # request -> arguments, as debugpy got the newest that are no lines
         self._functions: list[int] = []  # ids of function breakpoints
@@ -192,10 +194,16 @@ class Breakpoints:
             if not response.get("success"):
                 raise RequestError(response.get("message") or "debugpy refused the breakpoints")
             answers = (response.get("body") or {}).get("breakpoints") or []
+            numbers = set()
             for point, given in zip(mine, answers):  # noqa: B905 - debugpy answers one for one
                 point.python = self._in_file(point, given)
                 if isinstance(given.get("id"), int):
                     self._from_python[given["id"]] = point.id
+                    numbers.add(given["id"])
+            over, before = self._given.get(path, (set(), set()))
+            self._given[path] = before, numbers
+            for number in over - before - numbers:  # debugpy numbers each list anew
+                self._from_python.pop(number, None)
 
         return asyncio.ensure_future(answer())
 
@@ -331,6 +339,7 @@ class Breakpoints:
 
         Instructions are numbered in programs of the one before: those breakpoints are gone."""
         self._from_python.clear()
+        self._given.clear()
         for item in [*self.instructions, *self.own]:
             self._session.event("breakpoint", {"reason": "removed", "breakpoint": {"id": item["id"], "verified": False}})
         self.instructions, self.own = [], []
