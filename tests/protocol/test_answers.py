@@ -105,7 +105,7 @@ REPORTS = {
     ),
     "a folder called as an archive hides its files": ("protocol/test_sources.py", "test_a_breakpoint_in_a_folder_with_an_odd_name"),
     "odd folder names: nothing starts": ("protocol/test_sources.py", "test_a_breakpoint_in_a_folder_with_an_odd_name"),
-    "a byte order mark, a coding cookie, other line ends": ("protocol/test_sources.py", "test_a_breakpoint_in_a_text_of_that_kind"),
+    "a byte order mark, a coding cookie, other line ends": ("protocol/test_sources.py", "test_a_breakpoint_in_a_text_of_each_kind"),
     "a byte order mark breaks the reload": ("python/test_reload_transaction.py", "test_text_from_the_editor_with_byte_order_mark_and_crlf"),
     "cells of notebooks": ("protocol/test_sources.py", "test_a_program_of_the_console_may_be_a_cell"),
     "the stop is hollow: its breakpoint looks unverified": (
@@ -152,7 +152,7 @@ REPORTS = {
         "python/test_agent_divergence.py",
         "test_a_device_that_computes_otherwise_is_found_at_the_first_op_with_both_values",
     ),
-    "a debugger changes results": ("protocol/test_same_bits.py", "test_stopped_forward_backward_and_at_an_instruction"),
+    "a debugger changes results": ("protocol/test_same_bits.py", "test_losses_are_those_of_a_run_alone_watched_and_stopped"),
 }
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 
 import pytest
+from harness import line_of
 
 FOLDERS = {"spaces": "two  words", "quotes": "it's a \"quoted\" & `one`", "other letters": "größe 数据 ✓ Ł", "brackets": "{a} [b] %c #d;e",
            "the name of an archive": "x.zipped"}
@@ -20,6 +21,7 @@ TEXTS = {
     "lambda": (b"f = (lambda n:\n     n + 1)\nprint(f(1))\n", 2),
     "multi-line call": (b"print(max(\n    1,\n    2,\n))\n", 1),
     "decorated": (b"def d(f):\n    return f\n\n@d\ndef g():\n    return 2\nprint(g())\n", 6),
+    "comprehension": (b"a = [\n    n + 1\n    for n in (1,)\n]\nprint(a)\n", 2),
     "emoji before the statement": ("x = '🎉🎉'; y = len(x)\nprint(y)\n".encode(), 2),
 }
 
@@ -48,12 +50,71 @@ def test_a_breakpoint_in_a_folder_with_an_odd_name(session, tmp_path, name):
     assert (frame["line"], frame["source"]["path"]) == (2, str(program))
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_breakpoint_in_a_text_of_that_kind(session, tmp_path, name):
-    text, line = TEXTS[name]
-    program = tmp_path / "main.py"
-    program.write_bytes(text)
-    assert stops_at(session, program, line)["line"] == line
+def test_a_breakpoint_in_a_text_of_each_kind(session, tmp_path):
+    main = tmp_path / "main.py"
+    main.write_text("import runpy\nimport sys\n\nfor path in sys.argv[1:]:\n    runpy.run_path(path)\n")
+    files = {tmp_path / f"{number}.py": kind for number, kind in enumerate(TEXTS.values())}
+
+    def configure(client):
+        for path, (text, line) in files.items():
+            path.write_bytes(text)
+            assert [answer["verified"] for answer in client.set_breakpoints(str(path), [line])] == [True]
+
+    session.launch(configure, program=str(main), args=[str(path) for path in files])
+    for number, (path, (_, line)) in enumerate(files.items(), 1):
+        session.stopped(reason="breakpoint", hitBreakpointIds=[number])
+        frame = session.stack(1, startFrame=0, levels=1)[0]
+        assert (frame["line"], frame["source"]["path"]) == (line, str(path))
+        session.set_breakpoints(str(path), [])
+        session.go_on()
+    session.run_out()
+
+
+SHAPES = """import numpy as np
+
+import dvm_core as dvm
+
+double = dvm.jit(lambda x:
+                 x * 2)  # a lambda
+
+
+def outer(w):
+    @dvm.jit
+    def inner(x):
+        return x + w  # nested
+    return inner
+
+
+@dvm.jit
+def several(x):
+    parts = [x * n  # a comprehension
+             for n in (3.0,)]
+    y = (parts[0]  # a statement of several lines
+         + x
+         - 1.0)
+    return y
+
+
+x = dvm.tensor(np.ones(4, np.float32))
+print(double(x).numpy(), outer(x)(x).numpy(), several(x).numpy())
+"""
+
+
+def test_tensor_lines_in_functions_and_statements_of_every_shape(session, tmp_path):
+    pytest.importorskip("dvm_core._core")
+    program = tmp_path / "shapes.py"
+    program.write_text(SHAPES)
+    lines = [line_of(program, "# " + what) for what in ("a lambda", "nested", "a comprehension", "a statement")]
+    session.launch(lambda client: client.set_breakpoints(str(program), lines), program=str(program))
+    for number, (line, function) in enumerate(zip(lines, ("<lambda>", "inner", "several", "several"), strict=True), 1):
+        session.stopped(reason="breakpoint")
+        top, label, python = session.stack(1, startFrame=0, levels=3)
+        assert (top["line"], label["presentationHint"], python["line"]) == (line, "label", line)
+        assert python["name"].rpartition(".")[2] == function
+        assert any(t["name"] == "x" for t in session.variables(session.scopes(top["id"])["Tensors"]["variablesReference"]))
+        session.set_breakpoints(str(program), lines[number:])  # a comprehension's line is run again, in the function that it is
+        session.go_on()
+    session.run_out()
 
 
 @pytest.mark.parametrize("given, run", [("link", "real"), ("real", "link"), ("link", "link")])
