@@ -28,7 +28,7 @@ class Internals(NamedTuple):
         try:
             return get()
         except (ImportError, AttributeError) as error:
-            raise UnsupportedError(f"{self.framework} {self.version} has no {what} ({error}); this version works with "
+            raise UnsupportedError(f"{self.framework} {self.version} has no {what} ({error}); captured functions were tested with "
                                    f"{self.framework} {self.tested}. {self.without}") from None
 
     def optional(self, what: str, get: Callable[[], Any]) -> Any:
@@ -36,6 +36,6 @@ class Internals(NamedTuple):
         try:
             return get()
         except (ImportError, AttributeError) as error:
-            notice(f"{self.framework} {self.version} has no {what} ({error}); {self.tested} has it", category="compatibility",
+            notice(f"{self.framework} {self.version} has no {what} ({error}), which {self.tested} has", category="compatibility",
                    once=("compat", what))
             return None

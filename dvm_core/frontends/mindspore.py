@@ -373,8 +373,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
     def __enter__(self) -> MsCapture:
         self._depth = compat.mode_depth()
         compat.synchronize()
-        self._before = compat.enable_grad()
-        compat.set_enable_grad(False)
+        self._before = compat.stop_recording()
         captures.push(self, sys._getframe(1))
         super().__enter__()
         return self
@@ -382,7 +381,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> Literal[False]:
         compat.leave_modes(self._depth)
         captures.pop(self)
-        compat.set_enable_grad(self._before)
+        compat.record_again(self._before)
         if error is not None and self.waiting and not self.failed:
             # What was recorded before the failure is good: tensors the user still holds get their values.
             with contextlib.suppress(Error):

@@ -1,5 +1,5 @@
-"""Every MindSpore internal this package relies on, and what happens if a version lacks it. Made for 2.10; nothing but this and
-mindspore_patches, which exchanges some of them, imports internals.
+"""Every MindSpore internal this package relies on, and what happens if a version lacks it. Made for 2.10, tested with 2.9 too; older ones
+do not dispatch ops to Python. Nothing but this and mindspore_patches, which exchanges some of them, imports internals.
 
 What must be there (the capture cannot work without it) raises UnsupportedError with the version; what only makes something nicer
 is left out with one notice.
@@ -23,7 +23,7 @@ from ..errors import UnsupportedError
 from .emit import BF16
 from .internals import Internals
 
-TESTED = "2.10"
+TESTED = "2.9 and 2.10"
 
 
 _inner = Internals("MindSpore", ms.__version__, TESTED, "Without @dvm.jit the program runs as usual")
@@ -62,6 +62,51 @@ grad_enabled: Callable[[], bool] = _required("PyNativeExecutor.requires_grad", l
 enable_grad: Callable[[], bool] = _required("PyNativeExecutor.enable_grad", lambda: _native.enable_grad)
 set_enable_grad: Callable[[bool], None] = _required("PyNativeExecutor.set_enable_grad", lambda: _native.set_enable_grad)
 synchronize: Callable[[], None] = _required("PyNativeExecutor.sync", lambda: _native.sync)  # waits for ops still running
+
+
+class _Captures:
+    """How many captures run, where `enable_grad` is one for all threads."""
+
+    lock = threading.Lock()
+    running = 0
+    before = True
+
+
+@functools.cache
+def _one_for_all_threads() -> bool:
+    # In 2.9 `enable_grad` is the process's, in 2.10 each thread's.
+    before = enable_grad()
+    thread = threading.Thread(target=set_enable_grad, args=(not before,))
+    thread.start()
+    thread.join()
+    shared = enable_grad() != before
+    set_enable_grad(before)
+    return shared
+
+
+def stop_recording() -> bool:
+    """A capture begins: MindSpore records no gradient meanwhile. What `record_again` takes."""
+    if not _one_for_all_threads():
+        before = enable_grad()
+        set_enable_grad(False)
+        return before
+    with _Captures.lock:
+        if not _Captures.running:
+            _Captures.before = enable_grad()
+        _Captures.running += 1
+        set_enable_grad(False)
+        return _Captures.before
+
+
+def record_again(before: bool) -> None:
+    """A capture ends."""
+    if not _one_for_all_threads():
+        set_enable_grad(before)
+        return
+    with _Captures.lock:
+        _Captures.running -= 1
+        if not _Captures.running:
+            set_enable_grad(before)
 
 
 def seed() -> int:

@@ -107,7 +107,7 @@ def test_missing_internal_is_named_with_the_versions(capsys: pytest.CaptureFixtu
     def missing() -> None:
         raise AttributeError("no attribute '_gone'")
 
-    with pytest.raises(dvm.UnsupportedError, match=rf"MindSpore {ms.__version__} has no thing .*_gone.*works with MindSpore 2.10"):
+    with pytest.raises(dvm.UnsupportedError, match=rf"MindSpore {ms.__version__} has no thing .*_gone.*tested with MindSpore 2.9 and 2.10"):
         compat._required("thing", missing)
     for _ in range(2):
         assert compat._optional("nice thing", missing) is None

@@ -105,7 +105,7 @@ def test_every_part_is_asked_for_by_its_path():
 @pytest.mark.parametrize("path", REQUIRED)
 def test_a_part_that_nothing_works_without_is_named_with_the_versions(path, monkeypatch):
     missing(monkeypatch, path)
-    said = rf"PyTorch 2\.13\..* has no {path.rpartition('.')[2]} .*works with PyTorch 2\.13\. .*the program runs as usual"
+    said = rf"PyTorch 2\.13\..* has no {path.rpartition('.')[2]} .*tested with PyTorch 2\.13\. .*the program runs as usual"
     with pytest.raises(dvm.UnsupportedError, match=said), anew():
         pass
 
