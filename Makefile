@@ -117,7 +117,7 @@ format: setup $(STAMPS)/node ## put every file into its format
 
 screenshot: setup $(STAMPS)/vscode $(VSIX) ## the pictures of README.md, in media
 	node tests/vscode/screenshot.mjs $(KIT) $(VSIX) build/screenshot.png
-	node tests/vscode/tours.mjs $(KIT) $(VSIX) stops looks
+	node tests/vscode/tours.mjs $(KIT) $(VSIX) training stops looks watch
 	$(PY) scripts/pictures.py
 
 goldens: setup ## write the stored texts of tests (tile code by device, protocol logs) anew: look at the diff

@@ -7,6 +7,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURES = {  # name in media: screenshot below build, what of it is shown (None: all)
     "screenshot.png": ("screenshot.png", None),
     "nan.png": ("screenshots/stops/*-the-first-NaN.png", (0, 34, 1500, 605)),
+    "tensor.png": ("screenshots/watch/*-the-page-alone.png", (348, 34, 1500, 605)),
+    "programs.png": ("screenshots/training/*-programs-view*.png", (0, 34, 1500, 605)),
     "memory.png": ("screenshots/looks/*-memory-page-in-dark.png", (348, 34, 1500, 605)),
 }
 

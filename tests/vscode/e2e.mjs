@@ -13,6 +13,7 @@ const [dir = path.join(root, 'build/vscode'), vsix = path.join(root, 'build/dvm-
   .slice(2)
   .map((a) => path.resolve(a));
 const shots = path.join(root, 'build/screenshots/training');
+const OTHER_PANES = ['Variables', 'Watch', 'Call Stack', 'Breakpoints', 'Tensor Watch'];
 fs.rmSync(shots, { recursive: true, force: true });
 fs.mkdirSync(shots, { recursive: true });
 const { folder, lineOf, finish, remove } = digitsWorkspace();
@@ -161,6 +162,25 @@ try {
     await until('the line', async () => (await wb.statusBar()).some((s) => s.includes(`Ln ${target},`)));
     await wb.command('View: Close Editor');
   });
+  await wb.command('View: Close All Editors');
+
+  await station('programs view, an area and its listing', async () => {
+    for (const title of OTHER_PANES) await wb.expandPane(title, false);
+    await wb.expandPane('Programs');
+    const tree = wb.page.locator('.pane').filter({ has: wb.page.locator('.pane-header', { hasText: /^Programs/i }) });
+    for (const level of [1, 2, 3]) {
+      const row = tree.locator(`.monaco-list-row[aria-level="${level}"][aria-expanded="false"]`).first();
+      await row.locator('.monaco-tl-twistie').click();
+    }
+    const reason = tree.locator('.monaco-list-row[aria-level="4"]', { hasText: 'ends here because' });
+    await reason.waitFor();
+    const area = tree.locator('.monaco-list-row[aria-level="3"][aria-expanded="true"]').first();
+    await area.hover();
+    await area.locator('.codicon-go-to-file').click();
+    await wb.page.locator('.editor-instance .monaco-editor[data-uri^="dvm-program"] .view-line').first().waitFor();
+  });
+  await wb.expandPane('Programs', false);
+  for (const title of OTHER_PANES) await wb.expandPane(title);
   await wb.command('View: Close All Editors');
 
   await station('program listing', async () => {

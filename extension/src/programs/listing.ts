@@ -68,9 +68,19 @@ export class Programs
       preview: true,
     });
     const lines = (answer.lineMap ?? []).filter((e) => instructions.includes(e.instruction ?? -1)).map((e) => e.line - 1);
-    if (!lines.length) return;
+    if (!lines.length) {
+      const first = new vscode.Position(this.firstOf(uri), 0);
+      editor.selection = new vscode.Selection(first, first);
+      editor.revealRange(new vscode.Range(first, first), vscode.TextEditorRevealType.AtTop);
+      return;
+    }
     editor.selections = lines.map((line) => new vscode.Selection(line, 0, line, document.lineAt(line).text.length));
     editor.revealRange(new vscode.Range(lines[0]!, 0, lines.at(-1)!, 0), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+  }
+
+  /** The line above the first instruction: before it there may be pages of what the shapes' symbols stand for. */
+  private firstOf(uri: vscode.Uri): number {
+    return Math.max(0, (this.mapOf(uri)[0]?.line ?? 1) - 2);
   }
 
   /** Which line of a listing belongs to which instruction and source line. */
@@ -90,11 +100,13 @@ export class Programs
 
   provideCodeLenses(document: vscode.TextDocument): vscode.CodeLens[] {
     const { id, name, level } = JSON.parse(document.uri.query) as { id: number; name: string; level: Level };
-    const top = new vscode.Range(0, 0, 0, 0);
-    return LEVELS.map((l) => {
-      const title = l.level === level ? `$(check) ${l.level}` : l.level;
-      return new vscode.CodeLens(top, { title, tooltip: l.what, command: 'dvm.program.open', arguments: [id, name, l.level] });
-    });
+    const tops = [...new Set([0, this.firstOf(document.uri)])].map((line) => new vscode.Range(line, 0, line, 0));
+    return tops.flatMap((top) =>
+      LEVELS.map((l) => {
+        const title = l.level === level ? `$(check) ${l.level}` : l.level;
+        return new vscode.CodeLens(top, { title, tooltip: l.what, command: 'dvm.program.open', arguments: [id, name, l.level] });
+      }),
+    );
   }
 
   dispose(): void {

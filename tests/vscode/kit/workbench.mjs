@@ -230,13 +230,13 @@ export class Workbench {
   }
 
   /** Opens a pane section of the current side bar by its title. */
-  async expandPane(title) {
+  async expandPane(title, expanded = true) {
     const head = this.page
       .locator('.pane-header')
       .filter({ hasText: new RegExp(`^${title}`, 'i') })
       .first();
     await head.waitFor();
-    if ((await head.getAttribute('aria-expanded')) !== 'true') await head.click();
+    if ((await head.getAttribute('aria-expanded')) !== String(expanded)) await head.click();
   }
 
   /** [{level, name, value}] of the rows on screen in the Variables view. */

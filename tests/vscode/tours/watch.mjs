@@ -84,6 +84,16 @@ await tour('watch', single, async ({ wb, station }) => {
     await until('how many differ', async () => /differ\s+\d/.test(await page.locator('#differences').innerText()));
   });
 
+  await station('the page alone', async () => {
+    await wb.command('View: Toggle Maximize Editor Group');
+    await until(
+      'room for two columns',
+      async () =>
+        ((await page.locator('#facts').boundingBox())?.x ?? 0) > 500 + ((await page.locator('#picture').boundingBox())?.x ?? 0),
+    );
+  });
+  await wb.command('View: Toggle Maximize Editor Group');
+
   await station('a placeholder where a copy stalled', async () => {
     fs.writeFileSync(path.join(single.folder, 'stall'), '');
     await until('the reason on the page', async () =>
@@ -138,7 +148,9 @@ await tour('ranks', ranks, async ({ wb, station }) => {
     await until('its steps', async () => Number(await page.locator('#step').getAttribute('max')) > 3);
     await page.locator('#partner').click();
     await page.locator('#partner >> text=/the same in .*rank/ >> visible=true').first().click();
-    await page.locator('#compared:visible #comparedTitle', { hasText: /Difference from .*rank \d.*, both at step [\d,]+/ }).waitFor();
+    await page
+      .locator('#compared:visible #comparedTitle', { hasText: /Difference from .*rank \d.*, both at step [\d,]+/ })
+      .waitFor();
     await until('how many differ', async () => /differ\s+\d/.test(await page.locator('#differences').innerText()));
   });
 
