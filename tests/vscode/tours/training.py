@@ -22,7 +22,8 @@ if "--listen" in sys.argv:
 w = dvm.tensor(np.full((16, 4), 0.1, np.float32))
 x = dvm.tensor(np.linspace(-1, 1, 128, dtype=np.float32).reshape(8, 16))
 while not Path("finish").exists():
-    shift = dvm.tensor(np.full((1, 1), -3.0 if Path("poison").exists() else 3.0, np.float32))
-    w = update(w, x, shift)
+    poison = Path("poison").exists()
+    shift = dvm.tensor(np.full((1, 1), -3.0 if poison else 3.0, np.float32))
+    w = (update(w, x, shift), w)[poison]  # a poisoned step leaves w: whenever somebody begins to look, the next NaN is the logarithm's
     w.numpy()
     time.sleep(0.05)
