@@ -71,7 +71,8 @@ export class Programs
     if (!lines.length) {
       const first = new vscode.Position(this.firstOf(uri), 0);
       editor.selection = new vscode.Selection(first, first);
-      editor.revealRange(new vscode.Range(first, first), vscode.TextEditorRevealType.AtTop);
+      const above = first.translate(first.line ? -1 : 0); // the levels to choose from stand between the two
+      editor.revealRange(new vscode.Range(above, above), vscode.TextEditorRevealType.AtTop);
       return;
     }
     editor.selections = lines.map((line) => new vscode.Selection(line, 0, line, document.lineAt(line).text.length));
