@@ -1,5 +1,5 @@
-// Strips over rows: sequences of instructions as one loop over each row, written as the steps they stand for. Rows of fewer than kWide columns
-// go four side by side: sums of one wait for each other, and a loop's end costs more than the row.
+// Strips over rows: sequences of instructions as one loop over each row, written as the steps they stand for. Narrow rows go two or four
+// side by side: sums of one wait for each other, and a loop's end costs more than the row.
 #pragma once
 #include "kernels_strip.h"
 
@@ -7,11 +7,14 @@ namespace dvm::DVM_LEVEL {
 
 inline constexpr int kGroupVectors = kLanes / kHalves;  // a group of lanes: 16 elements
 inline constexpr int kMostLoop = 16;                    // steps of a loop
-// Narrow rows, and groups of a wide one, side by side. AVX2 has 16 registers, and a group of 16 lanes takes two.
+// Rows of fewer than kSideBySide columns, and groups of a wide one, side by side. AVX2 has 16 registers, and a group of 16 lanes takes two; from
+// 96 columns on rows are as fast one by one there, and memory that is read in turns at two places is not read ahead.
 #if defined(__AVX2__) && !defined(__AVX512F__)
 inline constexpr int kRowsAtOnce = 2, kGroupsAtOnce = 2;
+inline constexpr int64_t kSideBySide = 96;
 #else
 inline constexpr int kRowsAtOnce = 4, kGroupsAtOnce = 4;
+inline constexpr int64_t kSideBySide = kWide;
 #endif
 inline constexpr int32_t kLaneNumbers[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -275,7 +278,7 @@ struct StripLoopOf {
     memcpy(s, args.steps, sizeof(s));
     const int64_t cols = args.cols;
     int64_t row = 0;
-    if (cols < kWide)
+    if (cols < kSideBySide)
       for (; row + kRowsAtOnce <= args.rows; row += kRowsAtOnce) narrow<kRowsAtOnce>(s, row * cols, cols, cols, row, true);
     for (; row < args.rows; ++row) {
       StripRow<1> r;
