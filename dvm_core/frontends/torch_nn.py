@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from .axes import normalized
-from .emit import BOOL, FLOATS, I32, I64, Emitter
+from .emit import BOOL, F32, F64, FLOATS, I32, I64, Emitter
 from .torch_index import from_the_front, integers
 from .torch_ops import TABLE, Parts, Value, floats, lowers, need
 
@@ -195,7 +195,7 @@ TABLE["prims.convert_element_type.default"] = to_copy
 @lowers("clone.default")
 def clone(e: Emitter, a: Value) -> int:
     """The same elements in memory of their own."""
-    floats(e, a)
+    need(isinstance(a, Value) and e.dtype(a) in (F32, F64, BOOL, I32, I64))
     return e.copy(a)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from .emit import BOOL, CODE, F32, F64, I32, I64, Emitter
 
@@ -72,6 +73,9 @@ _WHOLE = frozenset(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "FMOD", "REMAINDE
                     "GREATER_EQUAL"))
 
 
+_DEFAULT = {torch.float32: F32, torch.float64: F64}
+
+
 def _binary(code: str) -> Callable[..., int]:
     def lower(e: Emitter, a: Any, b: Any) -> int:
         values = [v for v in (a, b) if isinstance(v, Value)]
@@ -80,7 +84,13 @@ def _binary(code: str) -> Callable[..., int]:
         whole = code in _WHOLE and all(type(v) is int and abs(v) < 2**31 for v in numbers)
         if code == "MUL" and not numbers and all(e.dtype(v) == BOOL for v in values):
             return e.logical_and(a, b)
-        alike = _alike(e, values)
+        default = _DEFAULT.get(torch.get_default_dtype(), 0)
+        if (code == "DIV" or any(type(v) is float for v in numbers)) and default and {e.dtype(v) for v in values} <= {BOOL, I32, I64}:
+            alike = {v: Value(e.cast(v, default)) for v in values}  # whole numbers meet a float
+        elif numbers and e.dtype(values[0]) == BOOL:
+            alike = {values[0]: Value(e.cast(values[0], I64))}
+        else:
+            alike = _alike(e, values)
         floating = all(e.dtype(v) in (F32, F64) for v in alike.values())
         need(floating or code not in ("FMOD", "REMAINDER") or (not isinstance(b, Value) and b != 0))  # of 0 torch raises an error
         need(whole or floating)

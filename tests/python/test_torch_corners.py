@@ -99,3 +99,31 @@ def test_parts_of_what_a_graph_computes_are_ours(dynamic):
     before = observed.of("torch forward").fallbacks.copy()
     same(work, torch.arange(12.0).reshape(3, 4), dynamic=dynamic)
     assert observed.of("torch forward").fallbacks == before
+
+
+WHOLE = {torch.int64: [0, 1, -3, 2**24 + 1, -2**62, 2**31], torch.int32: [0, 1, -3, 2**24 + 1, -2**31, 2**31 - 1],
+         torch.bool: [True, False, True, True, False, False]}
+MEETINGS = {"times": lambda a: a * 2.5, "plus": lambda a: 0.1 + a, "over": lambda a: a / 3, "over a float": lambda a: a / 0.3,
+            "over a tensor": lambda a: a / (a * 1 + 0.5), "compared": lambda a: a > 0.5,
+            "equal": lambda a: a == 1.0, "above": lambda a: 2.0 ** 24 < a}
+
+
+@pytest.mark.parametrize("default", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("dtype", WHOLE, ids=str)
+def test_whole_numbers_meet_floats_in_the_default_dtype(dtype, default):
+    a = torch.tensor(WHOLE[dtype], dtype=dtype)
+    torch.set_default_dtype(default)
+    before = {name: observed.of(name).fallbacks.copy() for name in ("torch forward", "torch graph")}
+    try:
+        for name, work in MEETINGS.items():
+            compiled = torch.compile(work, backend="dvm")
+            for _ in range(2):
+                found, expected = compiled(a), work(a)
+                assert found.dtype == expected.dtype and torch.equal(found, expected), name
+            torch._dynamo.reset()
+        kept = torch.compile(lambda x: (x.clone(), x * 1), backend="dvm")
+        assert all(torch.equal(ours, a) for ours in kept(a))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    told = [op for name, seen in before.items() for op in observed.of(name).fallbacks - seen]
+    assert not [op for op in told if op.startswith(("aten.mul", "aten.div", "aten.add", "aten.clone"))], told
