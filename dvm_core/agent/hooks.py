@@ -8,27 +8,31 @@ from .. import _core
 
 _AT_ONCE = 8  # changes that are made as they come
 _AGAIN = 0.2  # seconds after which one more is
-_Set = tuple[int, int, int, int, int, int, bool]  # program, instruction, kind, hook, every, limit, joint: as the core has them
+Hook = tuple[int, int, int, int, int, int, bool]  # program, instruction, kind, hook, every, limit, joint: as the core has them
 
 
 class Changes:
     """Hooks on their way into programs, which are compiled anew for each other set of them: a few changes are made as they come; of many,
-    those that come within a moment are made as one. The agent's thread only."""
+    those that come within a moment are made as one. By one thread at a time: what is set and taken out keeps its order."""
 
     def __init__(self) -> None:
-        self._in: list[_Set] = []
+        self._in: list[Hook] = []
         self._out: list[tuple[int, int, int, int]] = []
         self._left, self._looked = float(_AT_ONCE), time.monotonic()
 
-    def set(self, hooks: list[_Set]) -> None:
+    def queue(self, hooks: list[Hook]) -> None:
+        """With the next `set` or `make`."""
         self._in += hooks
+
+    def set(self, hooks: list[Hook]) -> None:
+        self.queue(hooks)
         now = time.monotonic()
         self._left, self._looked = min(_AT_ONCE, self._left + (now - self._looked) / _AGAIN), now
         if self._in and self._left >= 1:
             self._left -= 1
             self.make()
 
-    def clear(self, hooks: list[_Set]) -> None:
+    def clear(self, hooks: list[Hook]) -> None:
         """With the next `make`."""
         gone = {hook[:4] for hook in hooks}
         self._in = [hook for hook in self._in if hook[:4] not in gone]

@@ -5,6 +5,8 @@ import collections
 import difflib
 import hashlib
 import os
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from dvm_wire import MOST_KEPT
 from .. import _core
 from . import naming, unmatched, values
 from .commands import Answer, Arguments, CommandError, command, need
-from .hooks import Changes
+from .hooks import Changes, Hook
 from .line_map import line_map, runs_of_line
 from .live import MOST_BYTES, Expression
 from .places import Place, place, real
@@ -59,7 +61,7 @@ class Watch:
         """The place it is narrowed to, as it is told: "" for none."""
         return f"{os.path.basename(self.path)}:{self.line}" if self.path and self.line else ""
 
-    def hooks(self, program: int, limit: int) -> list[tuple[int, int, int, int, int, int, bool]]:
+    def hooks(self, program: int, limit: int) -> list[Hook]:
         """As hooks.Changes has them. limit: bytes of a value that is shown."""
         limit = limit if self.live is None else max(limit, MOST_BYTES)
         joint = len(self.variables) > 1
@@ -67,22 +69,23 @@ class Watch:
 
     def missing(self) -> list[str]:
         """The variables that nothing has made so far, and that are no inputs."""
-        made = {name for names in self.found.values() for name in names.values()}
+        made = {name for names in list(self.found.values()) for name in list(names.values())}
         return [name for name in self.variables if name not in made]
 
     def unmade(self) -> list[str]:
         """The variables that no instruction has made so far: those that may be inputs."""
-        made = {name for names in self.found.values() for index, name in names.items() if index >= 0}
+        made = {name for names in list(self.found.values()) for index, name in list(names.items()) if index >= 0}
         return [name for name in self.variables if name not in made]
 
-    def drop_inputs(self) -> list[tuple[int, int, int, int]]:
-        """Of variables that instructions turn out to make, inputs of the same name are others. As _core.change_hooks takes hooks out."""
-        made, kind, out = set(self.variables) - set(self.unmade()), self.hook_kind, []
+    def drop_inputs(self) -> list[Hook]:
+        """Of variables that instructions turn out to make, inputs of the same name are others. Gives the hooks of these."""
+        made, out = set(self.variables) - set(self.unmade()), []
         for program, names in self.found.items():
-            for index in [index for index, name in names.items() if index < 0 and name in made]:
-                del names[index]
+            gone = [index for index, name in names.items() if index < 0 and name in made]
+            out += [hook for hook in self.hooks(program, 0) if hook[1] in gone]
+            for index in gone:
+                del names[index], self.places[program, index], self.readers[program, index]
                 self.matched = [match for match in self.matched if match["program"] != program or match.get("input") != -1 - index]
-                out.append((program, index, kind, self.id))
         return out
 
     @property
@@ -97,27 +100,34 @@ class Watches:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._watches: dict[int, Watch] = {}
+        self._placing = threading.Lock()  # for what a watch has found and for its hooks: programs are made on any thread
         self._changes = Changes()
         self._new: collections.deque[Any] = collections.deque(maxlen=_MOST_NEW)  # programs that some watch found nothing in
 
     def add(self, watch: Watch) -> None:
         self._watches[watch.id] = watch
         programs = _core.programs()
-        self._changes.set([hook for program in programs for hook in self._place(watch, program)])
+        for look in (self._place, self._place_inputs):
+            for program in programs:
+                with self._placing:
+                    self._changes.queue(look(watch, program))
+        with self._placing:
+            self._changes.set([])
         if watch.variables:
-            self._changes.set([hook for program in programs for hook in self._place_inputs(watch, program)])
             self._session.inputs.want()
 
     def remove(self, number: int) -> None:
         watch = self._watches.pop(number, None)
         if watch is None:
             raise CommandError(f"there is no watch {number}")
-        self._changes.clear([hook for program in watch.found for hook in watch.hooks(program, 0)])
+        with self._placing:
+            self._changes.clear([hook for program in watch.found for hook in watch.hooks(program, 0)])
         self._session.kept.forget(number)
 
     def settle(self) -> None:
         """Hooks that were to be set are, and those of what was taken back are taken out."""
-        self._changes.make()
+        with self._placing:
+            self._changes.make()
 
     def clear(self) -> None:
         for number in list(self._watches):
@@ -128,15 +138,20 @@ class Watches:
         """On the capturing thread, before the program's first launch."""
         if any(watch.unmade() for watch in list(self._watches.values())):
             self._session.inputs.want()
-        if hooks := [hook for watch in list(self._watches.values()) for hook in self._place(watch, program)]:
-            _core.change_hooks([], hooks)
+        self._place_all(self._place, program)
         if any(self._puzzled()):
             self._new.append(program)
 
     def inputs_named(self, program: Any) -> None:
         """On the capturing thread, before a launch of the program: more of its inputs have names."""
-        if hooks := [hook for watch in list(self._watches.values()) for hook in self._place_inputs(watch, program)]:
-            _core.change_hooks([], hooks)
+        self._place_all(self._place_inputs, program)
+
+    def _place_all(self, look: Callable[[Watch, Any], list[Hook]], program: Any) -> None:
+        """For the launch that is about to begin."""
+        with self._placing:
+            if hooks := [hook for watch in list(self._watches.values()) for hook in look(watch, program)]:
+                self._changes.queue(hooks)
+                self._changes.make()
 
     def look(self) -> None:
         """On the agent's thread, for files may be read: tells why a watch found nothing in the programs made since the last look."""
@@ -148,7 +163,8 @@ class Watches:
                 self._notice(watch, why)
         for watch in list(self._watches.values()):
             if watch.live is not None and not watch.missing() and watch.live.apart():
-                made = {name: (place, key[1]) for key, place in watch.places.items() if (name := watch.found[key[0]].get(key[1]))}
+                made = {name: (place, key[1]) for key, place in list(watch.places.items())
+                        if (name := watch.found.get(key[0], {}).get(key[1]))}
                 self._notice(watch, ": no call of a captured function has made all of its variables; " + ", ".join(
                     f"{name} is {'made' if at >= 0 else 'read'} in {where.function} at {os.path.basename(where.path)}:{where.line}"
                     for name, (where, at) in made.items()))
@@ -174,9 +190,9 @@ class Watches:
         reasons = (unmatched.why(name, watch.path, programs, self._session.texts) for name in watch.missing())
         return next(filter(None, reasons), "")
 
-    def _place(self, watch: Watch, program: Any) -> list[tuple[int, int, int, int, int, int, bool]]:
+    def _place(self, watch: Watch, program: Any) -> list[Hook]:
         """Looks for its values; the hooks for them, if these are news."""
-        if program.id in watch.found:
+        if program.id in watch.found or watch.id not in self._watches:
             return []
         for index, name in self._indices(watch, program):
             where = place(program.instructions[index].place)
@@ -186,14 +202,13 @@ class Watches:
             watch.found.setdefault(program.id, {})[index] = name
         if program.id not in watch.found:
             return []
-        if gone := watch.drop_inputs():
-            _core.change_hooks(gone, [])
+        self._changes.clear(watch.drop_inputs())
         return watch.hooks(program.id, self._session.settings["snapshotMaxBytes"])
 
-    def _place_inputs(self, watch: Watch, program: Any) -> list[tuple[int, int, int, int, int, int, bool]]:
+    def _place_inputs(self, watch: Watch, program: Any) -> list[Hook]:
         """The hooks for variables that are inputs of the program, if these are news. Not for names that an instruction makes anywhere."""
         named, known = self._session.inputs.of(program.id), watch.found.get(program.id, {})
-        wanted = watch.unmade() if named else ()
+        wanted = watch.unmade() if named and watch.id in self._watches else ()
         fresh = [(local, name) for local, names in sorted(named.items()) for name in wanted
                  if -1 - local not in known and (not watch.path or names.get(name, "?") in ("", real(watch.path))) and name in names]
         for local, name in fresh:
@@ -278,7 +293,7 @@ class Watches:
         """The wire's `snapshot`s for an event of the core: none if its watch has gone, if it is kept and another tells of it, or as long as
         the other variables of its expression are to come."""
         watch = self._watches.get(event["hook"])
-        if watch is None:
+        if watch is None or event["instruction"] not in watch.found.get(event["program"], ()):  # taken when it was an input of that name
             return []
         if watch.live is None:
             return [told for told in (self._snapshot(watch, event),) if told is not None]

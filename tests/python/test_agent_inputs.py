@@ -1,6 +1,7 @@
 """Watches of what a program reads: arguments, closures, globals and parameters."""
 # ruff: noqa: F811 - fixtures are named as what they are imported as
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from agent_harness import adapter  # noqa: F401 - the fixture among them
 from agent_watch_kit import W, X, loaded, run, values_of
 
 import dvm_core as dvm
+from dvm_core.agent import hooks, inputs, kept, watches
 from dvm_core.frontends import capture
 
 MODEL = """import numpy as np
@@ -137,7 +139,50 @@ def body(x):
         np.testing.assert_array_equal(values_of(adapter.event("snapshot")), X * 3)
         module.head(h).numpy()
         module.head(h).numpy()
-        adapter.none("snapshot", 0.2)
+        module.body(h).numpy()
+        np.testing.assert_array_equal(values_of(adapter.event("snapshot")), X * 3 * 3)  # of head there is none before it
+
+
+def test_the_hook_of_an_input_that_is_dropped_before_it_is_set_does_not_come_back(tmp_path, monkeypatch):
+    text = '''import dvm_core as dvm
+
+
+@dvm.jit
+def head(h):
+    return h + 7
+
+
+@dvm.jit
+def body(x):
+    h = x * 7
+    return h
+'''
+    with loaded(tmp_path / "dropped_inputs.py", text) as module:
+        before = {program.id for program in dvm._core.programs()}
+        module.head(dvm.tensor(X)).numpy()
+        module.body(dvm.tensor(X)).numpy()
+        head, body = sorted((p for p in dvm._core.programs() if p.id not in before), key=lambda p: p.id)
+    changed = []
+    monkeypatch.setattr(dvm._core, "change_hooks", lambda clear, set: changed.append(([*clear], [hook[:2] for hook in set])))
+    monkeypatch.setattr(dvm._core, "programs", lambda: [head])
+    monkeypatch.setattr(hooks, "_AT_ONCE", 0)  # what is set waits
+    monkeypatch.setattr(hooks, "_AGAIN", 1e9)
+    named = SimpleNamespace(of=lambda program: {0: {"h": ""}} if program == head.id else {}, want=lambda: None)
+    session = SimpleNamespace(inputs=named, settings={"snapshotMaxBytes": 1 << 20}, kept=kept.Kept(), texts=None, step=lambda: 1)
+    found = watches.Watches(session)
+    watch = watches.Watch(1, "h", dvm._core.HOOK_CAPTURE, 1, variables=("h",))
+    found.add(watch)
+    assert changed == [] and [match["input"] for match in watch.matched] == [0]
+    found.new_program(body)
+    found.settle()
+    (made, _), = body_places = list(watch.found[body.id].items())
+    assert changed == [([(head.id, -1, dvm._core.HOOK_CAPTURE, 1)], [(body.id, made)])] and len(body_places) == 1
+    assert list(watch.places) == [(body.id, made)] and not watch.readers and watch.unmade() == []
+    assert found.snapshots({"hook": 1, "program": head.id, "instruction": -1}) == []  # one that was on its way
+    found.remove(1)
+    found.new_program(body)
+    found.settle()
+    assert changed[1:] == [([(body.id, made, dvm._core.HOOK_CAPTURE, 1)], [])]
 
 
 def test_what_is_no_tensor_is_told_and_names_are_noted_no_longer_once_nothing_is_watched(adapter, model):
