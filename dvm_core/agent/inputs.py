@@ -4,7 +4,9 @@ A program knows no names of its inputs, and when it is launched the function who
 while instructions are recorded, as long as a watch has use for them: recording costs nothing else."""
 from __future__ import annotations
 
+import itertools
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _STEPS = 100  # in which names are noted after a watch was set or a program made
 _PROGRAMS = 8192  # whose names are kept, the newest
+_numbers = itertools.count(1)
 
 Names = dict[str, str]  # name: the file of the function that has it, "" for a parameter's own name
 
@@ -38,6 +41,9 @@ class Inputs:
         self._session = session
         self._names: dict[int, dict[int, Names]] = {}  # by program and number of the input
         self._until = -1  # the last step in which they are noted; -1: they are not
+        self._lock = threading.Lock()  # for that and the handlers, which go together
+        self._closed = False
+        self._number = next(_numbers)
 
     def of(self, program: int) -> dict[int, Names]:
         """By number of the input; those that are known so far."""
@@ -45,21 +51,38 @@ class Inputs:
 
     def want(self) -> None:
         """From now on, for some steps."""
-        on, self._until = self._until >= 0, self._session.step() + _STEPS
-        if not on:
-            captures.on_input = self._note
-            _core.set_input_handler(self._told)
+        with self._lock:
+            if self._closed:
+                return
+            on, self._until = self._until >= 0, self._session.step() + _STEPS
+            if not on:
+                captures.names_for = self._number
+                captures.on_input = self._read
+                _core.set_input_handler(self._told)
 
     def end(self) -> None:
+        """For good: a program that is being made meanwhile wants none any more."""
+        with self._lock:
+            self._closed = True
+            self._pause()
+
+    def _pause(self) -> None:
+        """Under the lock."""
         if self._until >= 0:
             self._until = -1
+            captures.names_for = 0
             captures.on_input = None
             _core.set_input_handler(None)
 
     def look(self, wanted: bool) -> None:
         """From time to time. wanted: some watch has use for names."""
-        if self._until >= 0 and (not wanted or self._session.step() > self._until):
-            self.end()
+        with self._lock:
+            if not wanted or self._session.step() > self._until:
+                self._pause()
+
+    def _read(self) -> None:
+        """On the capturing thread, where the front end has its inputs itself. Never raises."""
+        self._told(None)
 
     def _told(self, program: Any) -> None:
         """On the capturing thread: None after an instruction that brought inputs, a program before its launch. Never raises."""
@@ -70,8 +93,8 @@ class Inputs:
                 self._session.watches.inputs_named(program)
         except Exception as error:
             self.end()
-            self._session.later("notice", text=f"the inputs of programs cannot be named: {type(error).__name__}: {error}", path="", line=0,
-                                category="error")
+            text = f"the inputs of programs are named no longer: {type(error).__name__}: {error}"
+            self._session.later("notice", text=text, path="", line=0, category="error")
 
     def _note(self) -> None:
         capture, frame = captures.active(), user_frame(sys._getframe(1))

@@ -104,11 +104,11 @@ class Session:
         others from ending; its error is raised after them."""
         with contextlib.ExitStack() as parts:  # the last one entered ends first
             for part in reversed((
-                    self._give_up, self.stops.release_all, self.breakpoints.clear, self.data.clear, self.watches.clear, self.inputs.end,
+                    self._give_up, self.stops.release_all, self.breakpoints.clear, self.data.clear, self.watches.clear,
                     self.sampling.stop, self.following.end, self.switching.forget, lambda: self.set_filters({}),
                     lambda: _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"]), lambda: _core.set_program_handler(None),
-                    lambda: _core.set_stop_handler(None), _core.clear_hooks, lambda: _core.memory_log(False), tracing.TRACING.leave,
-                    lambda: notices.remove_sink(self._notice_sink), self.last_run.stop,
+                    self.inputs.end, lambda: _core.set_stop_handler(None), _core.clear_hooks, lambda: _core.memory_log(False),
+                    tracing.TRACING.leave, lambda: notices.remove_sink(self._notice_sink), self.last_run.stop,
                     lambda: atexit.unregister(self.last_run.stop))):
                 parts.callback(part)
 

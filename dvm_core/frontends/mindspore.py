@@ -186,8 +186,9 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
             self.foreign_results[address] = value
         elif needs:
             self.leaves[value] = leaf
-        if captures.on_input is not None:
-            captures.on_input()
+        told = captures.on_input  # which another thread may take away
+        if told is not None:
+            told()
         return value
 
     def wants(self, tensor: Tensor) -> bool:

@@ -192,6 +192,7 @@ class Traces:
     def __init__(self, name: str) -> None:
         self.name = name
         self.version = reloadable.version
+        self.named_for = 0  # who wanted names of inputs (captures.names_for) when they were made
         self.found: collections.OrderedDict[Hashable, list[_Variant]] = collections.OrderedDict()
         self.misses: list[str] = []  # why a new trace was made, newest last
 
@@ -209,6 +210,8 @@ class Traces:
             self.version = reloadable.version
             self.found.clear()
             self._miss(info, "the code")
+        if captures.names_for not in (0, self.named_for):
+            self.found.clear()
         if key in self.found:
             self.found.move_to_end(key)
             first: guards.Guard | None = None
@@ -223,6 +226,7 @@ class Traces:
                 self._miss(info, first.words())
         elif self.found:
             self._miss(info, _difference(next(reversed(self.found)), key))
+        self.named_for = captures.names_for
         return self._trace(info, step, check, key, args, kwargs, objects, copies)
 
     def _trace(self, info: Any, step: int, check: reloadable.Check | None, key: Hashable, args: tuple, kwargs: dict,

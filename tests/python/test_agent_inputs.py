@@ -10,7 +10,7 @@ from agent_watch_kit import W, X, loaded, run, values_of
 
 import dvm_core as dvm
 from dvm_core.agent import hooks, inputs, kept, watches
-from dvm_core.frontends import capture
+from dvm_core.frontends import capture, observed
 
 MODEL = """import numpy as np
 
@@ -185,6 +185,27 @@ def body(x):
     assert changed[1:] == [([(body.id, made, dvm._core.HOOK_CAPTURE, 1)], [])]
 
 
+def test_a_fault_while_names_are_noted_is_told_and_not_raised_in_the_program(adapter, model, monkeypatch):
+    def fault(frame):
+        raise LookupError("a frame of another kind")
+
+    monkeypatch.setattr(inputs, "user_frame", fault)
+    adapter.request("watch", expression="w", path=model.__file__, what="stats")
+    capture.on_input()
+    assert capture.on_input is None and capture.names_for == 0
+    assert adapter.event("notice")["text"] == "the inputs of programs are named no longer: LookupError: a frame of another kind"
+    run(model)
+
+
+def test_once_a_session_has_ended_no_program_makes_it_note_names_again():
+    noting = inputs.Inputs(SimpleNamespace(step=lambda: 1))
+    noting.want()
+    assert capture.on_input is not None and capture.names_for
+    noting.end()
+    noting.want()  # of a program that was being made
+    assert capture.on_input is None and not capture.names_for
+
+
 def test_what_is_no_tensor_is_told_and_names_are_noted_no_longer_once_nothing_is_watched(adapter, model):
     answer = adapter.request("watch", expression="n", path=model.__file__, what="stats")
     run(model, 4)
@@ -257,3 +278,23 @@ def test_parameters_of_cells_and_arguments_are_watched_by_their_names(adapter, t
         told = [adapter.event("snapshot") for _ in range(2 * len(wanted))]
         assert {one["name"]: one["stats"]["count"] for one in told} == wanted
         assert len({(one["name"], one["step"]) for one in told}) == len(told)
+
+
+def test_what_a_function_in_graph_mode_reads_is_watched_while_it_is_replayed_and_it_is_traced_once_more_for_that(adapter, tmp_path):
+    ms = pytest.importorskip("mindspore")
+    with loaded(tmp_path / "cells_replayed.py", CELLS.replace("MODE", "graph")) as module:
+        def step():
+            return module.step(ms.Tensor(X[:2]), ms.Tensor(W[:2]))
+
+        plain = step()
+        traced = observed.of("loss").traces
+        step()
+        adapter.request("watch", expression="target", path=module.__file__, what="values")
+        results = [step() for _ in range(3)]
+        for _ in results:
+            np.testing.assert_array_equal(values_of(adapter.event("snapshot")), W[:2])
+        assert all(np.array_equal(result[0].asnumpy(), plain[0].asnumpy()) for result in results)
+        assert len(adapter.request("watch", expression="net.fc.weight", path=module.__file__, what="stats")["matched"]) == 1
+        step()
+        assert adapter.event("snapshot", where=lambda told: told["name"] == "net.fc.weight")["stats"]["count"] == 16
+        assert observed.of("loss").traces == traced + 1  # the names are known from then on
