@@ -87,3 +87,54 @@ def test_edits_while_it_stands(real, tmp_path):
     real.set_breakpoints(real.program, [])
     real.go_on()
     finish(real, "edits", {str(tmp_path): "<folder>"}, "continue", ("breakpoint", "invalidated", "dvm/reload"))
+
+
+def test_a_nan_tile_steps_another_device_and_memory(session, tmp_path):
+    pytest.importorskip("dvm_core._core")
+    program = str(shutil.copy(PROGRAMS / "real.py", tmp_path / "real.py"))
+    session.start(program, args=["3", "0", "-9"], cwd=str(tmp_path), dvm={"hotReload": "off"},
+                  at=lambda client: client.request("setExceptionBreakpoints", filters=["nan"]))
+    thread = session.stopped()["threadId"]
+    session.request("exceptionInfo", threadId=thread)
+    session.request("setExceptionBreakpoints", filters=[])
+    session.request("dvm/device", device="npu-sim:910b")
+    session.set_breakpoints(program, [line_of(program, "s = h + scale")])
+    session.go_on(thread)
+    session.stopped()
+    for _ in range(2):
+        session.request("stepIn", threadId=thread, granularity="instruction")
+        session.stopped(reason="step")
+        session.stack(thread, startFrame=0, levels=2)
+    session.request("dvm/status")
+    session.request("dvm/memoryView", most=[4, 2])
+    session.set_breakpoints(program, [])
+    session.go_on(thread)
+    finish(session, "nan_tiles_device_memory", {str(tmp_path): "<folder>"}, "continue", ("breakpoint", "dvm/memory"))
+
+
+RAISES = """import time
+
+def refuse(value):
+    raise ValueError(value)
+
+try:
+    refuse("two")
+except ValueError:
+    pass
+while True:
+    time.sleep(0.01)
+"""
+
+
+def test_python_exceptions_and_a_pause(session, tmp_path):
+    (script := tmp_path / "raises.py").write_text(RAISES)
+    session.start(script, cwd=str(tmp_path), at=lambda client: client.request("setExceptionBreakpoints", filters=["raised"]))
+    thread = session.stopped()["threadId"]
+    session.request("exceptionInfo", threadId=thread)
+    session.stack(thread, startFrame=0, levels=1)
+    session.request("setExceptionBreakpoints", filters=["uncaught"])
+    session.go_on(thread)
+    session.request("pause", threadId=thread)
+    session.stopped()
+    session.request("terminate")
+    finish(session, "exceptions_and_pause", {str(tmp_path): "<folder>"}, "terminate")
