@@ -28,25 +28,52 @@ class Communicator(Protocol):
         """What every rank brings (bytes, of any number), in their order."""
 
 
-class Mpi:
-    """A communicator of mpi4py."""
+class _Alike:
+    """A communicator that takes as many elements of every rank."""
+
+    size: int
+
+    def gather(self, data: memoryview) -> list[bytes]:
+        return _in_parts(np.frombuffer(data, np.uint8) if data.nbytes else np.empty(0, np.uint8), self.alike, self.size)
+
+    def alike(self, array: np.ndarray) -> np.ndarray:
+        """Each rank's elements, a row for each."""
+        raise NotImplementedError
+
+
+class Mpi(_Alike):
+    """A communicator of mpi4py. A rank that ends by an exception ends the others, which would wait for it."""
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.rank, self.size = comm, int(comm.Get_rank()), int(comm.Get_size())
+        if self.size > 1 and hasattr(comm, "Abort"):
+            _end_all_by(comm.Abort)
 
     def barrier(self) -> None:
         self.comm.Barrier()
 
-    def gather(self, data: memoryview) -> list[bytes]:
-        return _in_parts(np.frombuffer(data, np.uint8), self._alike, self.size)
-
-    def _alike(self, array: np.ndarray) -> np.ndarray:
+    def alike(self, array: np.ndarray) -> np.ndarray:
         found = np.empty((self.size, array.size), array.dtype)
         self.comm.Allgather(array, found)
         return found
 
 
-class Torch:
+def _end_all_by(abort: Callable[[int], None]) -> None:
+    if getattr(sys.excepthook, "dvm_ends_all", False):
+        return
+    before = sys.excepthook
+
+    def hook(kind: Any, error: Any, traceback: Any) -> None:
+        before(kind, error, traceback)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        abort(1)
+
+    hook.dvm_ends_all = True  # type: ignore[attr-defined]
+    sys.excepthook = hook
+
+
+class Torch(_Alike):
     """A process group of torch.distributed."""
 
     def __init__(self, group: Any) -> None:
@@ -57,10 +84,7 @@ class Torch:
     def barrier(self) -> None:
         self.dist.barrier(self.group)
 
-    def gather(self, data: memoryview) -> list[bytes]:
-        return _in_parts(np.frombuffer(data, np.uint8), self._alike, self.size)
-
-    def _alike(self, array: np.ndarray) -> np.ndarray:
+    def alike(self, array: np.ndarray) -> np.ndarray:
         import torch
 
         found = torch.empty((self.size, array.size), dtype=torch.from_numpy(array[:0].copy()).dtype)
@@ -68,7 +92,7 @@ class Torch:
         return found.numpy()
 
 
-class MindSpore:
+class MindSpore(_Alike):
     """The communication that mindspore.communication.init() has begun."""
 
     def __init__(self) -> None:
@@ -81,10 +105,7 @@ class MindSpore:
 
         distributed.barrier()
 
-    def gather(self, data: memoryview) -> list[bytes]:
-        return _in_parts(np.frombuffer(data, np.uint8), self._alike, self.size)
-
-    def _alike(self, array: np.ndarray) -> np.ndarray:
+    def alike(self, array: np.ndarray) -> np.ndarray:
         from mindspore import Tensor
         from mindspore.mint import distributed
 
@@ -113,8 +134,10 @@ def _in_parts(data: np.ndarray, alike: Callable[[np.ndarray], np.ndarray], size:
 def _mpi() -> Communicator | None:
     if "mpi4py.MPI" not in sys.modules and not any(name in os.environ for name in _MPI_LAUNCHERS):
         return None
-    from mpi4py import MPI
-
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise UnsupportedError(f"the program was started by mpiexec, but mpi4py is not there ({error}): pip install mpi4py") from None
     return Mpi(MPI.COMM_WORLD)
 
 
@@ -150,12 +173,18 @@ WAYS: Sequence[Way] = (
 def find(how: Any, rank: int, size: int) -> Communicator:
     """The communicator of this program with that many ranks, in which it has that number. how: one of mpi4py, a process group of
     torch.distributed, or a word. Raises UnsupportedError where there is none, DeviceError where its ranks are others."""
-    if hasattr(how, "Allgather"):
-        found: Communicator | None = Mpi(how)
-    elif type(how).__module__.startswith("torch."):
-        found = Torch(how)
-    else:
-        found = next((each for way in WAYS if (each := _begun(way)) is not None), None)
+    found: Communicator | None
+    try:
+        if hasattr(how, "Allgather"):
+            found = Mpi(how)
+        elif type(how).__module__.startswith("torch."):
+            found = Torch(how)
+        else:
+            found = next((each for way in WAYS if (each := way.find()) is not None), None)
+    except UnsupportedError:
+        raise
+    except (RuntimeError, ValueError) as error:  # of a communicator without this rank, or that has ended
+        raise DeviceError(f"rank {rank} of {size}: this communicator cannot be used: {error}") from error
     if found is None:
         raise UnsupportedError(
             f"rank {rank} of {size} by {how!r}: this program has no communicator. There are: {'; '.join(way.begin for way in WAYS)}; "
@@ -164,10 +193,3 @@ def find(how: Any, rank: int, size: int) -> Communicator:
     if (found.rank, found.size) != (rank, size):
         raise DeviceError(f"init_comm({rank}, {size}): the program's communicator says that this is rank {found.rank} of {found.size}")
     return found
-
-
-def _begun(way: Way) -> Communicator | None:
-    try:
-        return way.find()
-    except ImportError as error:
-        raise UnsupportedError(f"the program was started by mpiexec, but mpi4py is not there ({error}): pip install mpi4py") from None

@@ -46,10 +46,12 @@ def world() -> World | None:
 
 def init(rank: int, size: int, how: Any = "dummy") -> None:
     """One rank alone (0 of 1), whose collectives are copies, or one of several programs that have a communicator (communicators.find: also
-    what it raises). Raises ArgumentError inside forked ranks."""
+    what it raises). Raises ArgumentError where this is one of other ranks already."""
     global _world
-    _check_free()
-    _world = World(0, 1) if (rank, size) == (0, 1) else World(rank, size, others=find(how, rank, size))
+    if _world is None or _world.children or _world.memory is not None or (_world.rank, _world.size) != (rank, size):
+        _check_free()
+    alone = (rank, size) == (0, 1) and isinstance(how, str)
+    _world = World(0, 1) if alone else World(rank, size, others=find(how, rank, size))
 
 
 def _check_free() -> None:
@@ -113,7 +115,8 @@ def gather(data: bytes | memoryview) -> list[bytes]:
     ranks = _world
     if ranks is None:
         raise ArgumentError("a collective needs ranks: call fork(n) (or init_comm(0, 1) for one alone) first")
-    data = memoryview(data).cast("B")
+    data = memoryview(data)
+    data = data.cast("B") if data.nbytes else memoryview(b"")
     if ranks.others is not None:
         others = ranks.others
         return _told(ranks, lambda: others.gather(data))
@@ -143,5 +146,5 @@ def _told(ranks: World, exchange: Callable[[], T]) -> T:
     """Exchanges through a communicator; its failure is a DeviceError that says whose."""
     try:
         return exchange()
-    except (RuntimeError, OSError) as error:  # mpi4py's and the frameworks' own errors are RuntimeErrors
+    except Exception as error:  # mpi4py's and the frameworks' own have many types
         raise DeviceError(f"rank {ranks.rank} of {ranks.size}: the exchange failed: {error}") from error

@@ -11,11 +11,15 @@ from .. import _core
 from ..devices import ranks
 from ..dtypes import bfloat16, float16, float32
 from ..errors import ArgumentError, ShapeError
+from . import capture as captures
 from .builder_hints import Hints
 from .builder_objects import NDObject, fail
 from .builder_rules import Rules, tensor_of
 
 Shape = tuple[int, ...]
+
+
+_UNDIVIDED = "{} rows do not divide among {} ranks"
 
 
 class Collectives(Rules):
@@ -48,13 +52,17 @@ class Collectives(Rules):
             rank, size = (world.rank, world.size) if world is not None else (0, 1)
             if op != "AllReduce" and not array.ndim:
                 raise fail(ShapeError, f"needs a first axis, got {dtype}[]", place, op=op)
-            if op == "ReduceScatter" and array.shape[0] % size:
-                raise fail(ShapeError, f"{array.shape[0]} rows do not divide among {size} ranks", place, op=op)
+            if op == "ReduceScatter" and array.shape[0] % size and dry:
+                raise fail(ShapeError, _UNDIVIDED.format(array.shape[0], size), place, op=op)
             if dry:
                 return np.zeros(shape(array.shape, size), array.dtype)
-            parts = [np.frombuffer(part, array.dtype) for part in ranks.gather(np.ascontiguousarray(array).data)]
-            if any(part.size != array.size for part in parts) and op != "AllGather":
-                raise fail(ShapeError, f"the ranks bring {[part.size for part in parts]} elements, not as many each", place, op=op)
+            with captures.set_aside():  # frameworks' communicators run ops
+                brought = [text.decode() for text in ranks.gather(_described(op, attrs, dtype, array).encode())]
+                if len(set(brought)) > 1:  # before the data: so every rank says so, and none waits for another
+                    raise fail(ShapeError, f"the ranks bring {', '.join(brought)}; these do not go together", place, op=op)
+                if op == "ReduceScatter" and array.shape[0] % size:
+                    raise fail(ShapeError, _UNDIVIDED.format(array.shape[0], size), place, op=op)
+                parts = [np.frombuffer(part, array.dtype) for part in ranks.gather(np.ascontiguousarray(array).data)]
             parts = [part.reshape((-1, *array.shape[1:]) if array.ndim else ()) for part in parts]
             wide = Hints.convert_from_bf16 if dtype is bfloat16 else np.asarray
             made = join([wide(part) for part in parts], rank)
@@ -96,6 +104,12 @@ class Collectives(Rules):
         """How many ranks there are, at least 1."""
         world = ranks.world()
         return world.size if world is not None else 1
+
+
+def _described(op: str, attrs: dict[str, Any], dtype: Any, array: np.ndarray) -> str:
+    """What all ranks must bring alike: "AllReduce sum float32[4,3]". The first axis of what is gathered may differ."""
+    shape = ("*", *array.shape[1:]) if op == "AllGather" else array.shape
+    return f"{' '.join([op, *map(str, attrs.values())])} {dtype}[{','.join(map(str, shape))}]"
 
 
 def joined(kind: str, parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -162,7 +162,7 @@ class _Search:
         if user and self.fresh(function, "exchanged"):
             self.guards.append(Code(function))
             for key, value in enumerate(function.__defaults__ or ()):
-                if isinstance(value, (list, dict)):
+                if isinstance(value, (list, dict, Tensor)):
                     self.guard(f"{function.__qualname__}.__defaults__[{key}]", functools.partial(_item, function.__defaults__, key),
                                function.__defaults__, ("item", key))
                 else:

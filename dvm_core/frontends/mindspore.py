@@ -73,6 +73,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.filled: dict[int, tuple[int, Any]] = {}
         self.replaced: list[Any] = []  # old memory of tensors changed in place: what is pending, or a gradient, still reads it
         self.changed: dict[int, tuple[Tensor, str]] = {}  # by its address now: a tensor from outside that was changed in place, its class
+        self.exchanged: list[tuple[Tensor, int]] = []  # when tracing: tensors that were given other memory, and the address they had
         self.constants: dict[int, Tensor] = {}  # when tracing, by address: tensors that MindSpore made of a Python number in this call
         self.detaching = 0  # under how many no_grad the code that runs is
         self.aliases: set[int] = set()  # copies made for no_grad, which stand for what they are copies of
@@ -152,8 +153,10 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         constant = address in self.constants if self.tracing else address not in self.foreign_results and not self.wants(x)
         if constant and x.shape == ():
             before, self.paused = self.paused, True  # it is not the program that reads it
-            number, dtype = x._item(), compat.DTYPE_OF.get(x.dtype, 0)
-            self.paused = before
+            try:
+                number, dtype = x._item(), compat.DTYPE_OF.get(x.dtype, 0)
+            finally:
+                self.paused = before
             if dtype and (number.__class__ is float or -_EXACT <= number <= _EXACT):
                 return Typed(number, dtype)
         return self.value(x)

@@ -31,6 +31,8 @@ def _before_exchange(tensor: Tensor) -> None:
     top: Any = captures.active()
     if top is not None and top.front_end == "mindspore":
         top.replaced.append(compat.same_memory(tensor))
+        if top.tracing and tensor._data_ptr() not in top.own:
+            top.exchanged.append((tensor, tensor._data_ptr()))
 
 
 def _jit_call(executor: Any, args: tuple, kwargs: dict) -> Any:
@@ -110,5 +112,11 @@ def _scalar(tensor: Tensor) -> None:
         top.constants[tensor.data_ptr()] = tensor
 
 
+def _parameter(parameter: Tensor) -> None:
+    top = current()
+    if top is not None:
+        top.untraceable = top.untraceable or "it makes a parameter"
+
+
 mindspore_patches.install_hooks(_before_read, _before_exchange, mindspore_index.getitem, mindspore_index.setitem, _jit_call, _cell_call,
-                                _function_call, _tensor_hook, _no_grad, _operands, _scalar)
+                                _function_call, _tensor_hook, _no_grad, _operands, _scalar, _parameter)

@@ -87,11 +87,15 @@ def _sgd(c: Any, variable: Any, gradient: Any, rate: Any, velocity: Any, momentu
         g = c.add(g, c.mul(value, float(attrs["weight_decay"])))
     step, states = g, []
     if _counts(by):  # the first gradient is the velocity as it is
-        first = c.greater(_state(c, fresh), 0.0)
-        speed = c.add(c.mul(_state(c, velocity), by), c.mul(g, 1.0 - float(attrs["dampening"])))
-        speed = c.select(first, g, speed)
+        old, new = _state(c, velocity), _state(c, fresh)
+        speed = c.add(c.mul(old, by), c.mul(g, 1.0 - float(attrs["dampening"])))
+        speed = c.select(c.greater(new, 0.0), g, speed)
         step = c.add(g, c.mul(speed, by)) if attrs["nesterov"] else speed
         states = [(velocity, speed), (fresh, c.full(0.0, c.shape(value), c.dtype(value)))]
+        if by.__class__ is int:  # a value, which may be 0
+            moves = c.broadcast(c.greater(by, 0.0), c.shape(value))
+            step = c.select(moves, step, g)
+            states = [(state, c.select(moves, after, before)) for (state, after), before in zip(states, (old, new), strict=True)]
     _replace(c, "SGD", variable, c.sub(value, c.mul(step, lr)), states)
     return variable
 

@@ -22,7 +22,7 @@ def install_hooks(before_read: Callable[[Tensor], None], before_exchange: Callab
                   setitem: Callable[..., bool], jit_call: Callable[[Any, tuple, dict], Any],
                   cell_call: Callable[[Any, Any, tuple, dict], Any], function_call: Callable[[Any, tuple, dict], Any],
                   tensor_hook: Callable[[Tensor], None], no_grad: Callable[[int], None], operands: Callable[[list], list],
-                  scalar: Callable[[Tensor], None]) -> None:
+                  scalar: Callable[[Tensor], None], parameter: Callable[[Tensor], None]) -> None:
     """Puts the front end in the way of what MindSpore does not dispatch. Outside a capture each hook costs a call.
 
     before_read(tensor): before its values are read. before_exchange(tensor): before it gets other memory.
@@ -31,6 +31,7 @@ def install_hooks(before_read: Callable[[Tensor], None], before_exchange: Callab
     gradient or backward hooks of its own. function_call(class, args, kwargs): instead of an autograd function. Each gives NotImplemented
     for MindSpore's own way. tensor_hook(tensor): before a hook is put on a tensor's gradient. no_grad(1 or -1): one is entered or left.
     operands(list) -> the operands a primitive is called with. scalar(tensor): one that MindSpore has made of a Python number.
+    parameter(parameter): before one is made.
     """
     for name in _READERS:
         _hook_method(name, before_read)
@@ -42,6 +43,7 @@ def install_hooks(before_read: Callable[[Tensor], None], before_exchange: Callab
     _hook_cells(cell_call)
     _hook_functions(function_call)
     _hook_method("register_hook", tensor_hook)
+    _hook_method("__init__", parameter, ms.Parameter)
     _hook_no_grad(no_grad)
     _hook_primitives(operands)
     _hook_scalars(scalar)
@@ -49,10 +51,11 @@ def install_hooks(before_read: Callable[[Tensor], None], before_exchange: Callab
     _hook_types()
 
 
-def _hook_method(name: str, before: Callable[[Tensor], None]) -> None:
-    original = getattr(Tensor, name, None)
+def _hook_method(name: str, before: Callable[[Tensor], None], kind: Any = Tensor) -> None:
+    original = getattr(kind, name, None)
     if original is None:
-        notice(f"MindSpore {ms.__version__} has no Tensor.{name}; {TESTED} has it", category="compatibility", once=("compat", name))
+        notice(f"MindSpore {ms.__version__} has no {kind.__name__}.{name}, which {TESTED} has", category="compatibility",
+               once=("compat", name))
         return
 
     @functools.wraps(original)
@@ -60,7 +63,7 @@ def _hook_method(name: str, before: Callable[[Tensor], None]) -> None:
         before(self)
         return original(self, *args, **kwargs)
 
-    setattr(Tensor, name, call)
+    setattr(kind, name, call)
 
 
 def _hook_index(getitem: Callable[..., Any], setitem: Callable[..., bool]) -> None:

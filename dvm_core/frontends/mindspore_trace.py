@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from mindspore import Tensor, nn
@@ -45,10 +45,30 @@ class _Argument(NamedTuple):
     number: int
 
 
+# Where a tensor from outside is found: the number of an argument, a guard that reads it, or (a parameter that none reads) the tensor.
+_Source: TypeAlias = "int | guards.Guard | Tensor"
+
+
+def _at(source: _Source, tensors: list[Tensor]) -> Tensor:
+    if source.__class__ is int:
+        return tensors[source]  # type: ignore[index]
+    return source.read() if isinstance(source, guards.Guard) else source
+
+
+class _Elsewhere(NamedTuple):
+    """In the pattern of a result: a tensor that is found outside the arguments, handed through."""
+
+    source: _Source
+
+
+class _Untraceable(Exception):
+    """Why a call cannot be done again without its body."""
+
+
 class _Change(NamedTuple):
     """A tensor from outside that stands for another value after the call."""
 
-    source: Tensor | int  # the tensor, or the number of the argument
+    source: _Source
     address: int  # when traced
     value: int
     cls: str  # what its buffer is to the memory log
@@ -58,12 +78,12 @@ class _Change(NamedTuple):
 class Trace:
     """What one recording did, ready to be done again."""
 
-    def __init__(self, capture: MsCapture, sources: dict[int, Tensor | int], changes: list[_Change], result: Any,
+    def __init__(self, capture: MsCapture, sources: dict[int, _Source], changes: list[_Change], result: Any,
                  backward: Backward | None) -> None:
         self.backward = backward
         self.template = capture.steps()
         self.imms = capture.imms
-        self.calls: list[Any] = []  # by value id: arguments of Graph.op, or (argument number or tensor, Input)
+        self.calls: list[Any] = []  # by value id: arguments of Graph.op, or (source, Input)
         for value, entry in enumerate(capture.entries):
             if isinstance(entry, Input):
                 address, tensor = capture.origins[value]
@@ -86,10 +106,10 @@ class Trace:
             for value, call in enumerate(self.calls):
                 if len(call) == 2:
                     source, entry = call
-                    tensor = tensors[source] if source.__class__ is int else source
+                    tensor = _at(source, tensors)
                     strides = None if tensor.is_contiguous() else tuple(tensor.stride())
                     address = tensor.data_ptr()
-                    cls = "parameter" if entry.needs_grad and source is tensor else ""
+                    cls = "parameter" if entry.needs_grad and source.__class__ is not int else ""
                     graph.input(address, entry.shape, entry.dtype, strides, tensor, cls)
                     capture.inputs[address, entry.shape, entry.dtype, strides] = value
                     if entry.needs_grad:
@@ -100,15 +120,15 @@ class Trace:
             result = _filled(self.result, tensors, capture, made)
             for source, _, value, cls, shares in self.changes:
                 new = made.get(value) if shares else None
-                capture.put(tensors[source] if source.__class__ is int else source, capture.tensor(value) if new is None else new, cls)
+                capture.put(_at(source, tensors), capture.tensor(value) if new is None else new, cls)
             capture.flush(self.backward.plan.saved if self.backward else ())
         finally:
             captures.pop(capture)
         return mindspore_grad.tie(capture, self.backward, result, made)
 
 
-def _pattern(result: Any, sources: dict[int, Tensor | int], capture: MsCapture, changes: list[_Change]) -> Any:
-    """The result with what to put there for its tensors. sources: what is handed through, by address."""
+def _pattern(result: Any, sources: dict[int, _Source], capture: MsCapture, changes: list[_Change]) -> Any:
+    """The result with what to put there for its tensors. sources: of tensors from outside, by address. Raises _Untraceable."""
     own = capture.own
     sources = {**sources, **{change.address: change.source for change in changes if not change.shares}}
 
@@ -118,7 +138,9 @@ def _pattern(result: Any, sources: dict[int, Tensor | int], capture: MsCapture, 
             if address in own and address not in sources:
                 return _Value(own[address])
             source = sources.get(address, value)
-            return _Argument(source) if source.__class__ is int else source
+            if source is value and not compat.is_parameter(value):
+                raise _Untraceable("it returns a tensor that no op of it has made")
+            return _Argument(source) if isinstance(source, int) else _Elsewhere(source)
         if isinstance(value, (tuple, list)):
             items = [pattern(item) for item in value]
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
@@ -129,34 +151,37 @@ def _pattern(result: Any, sources: dict[int, Tensor | int], capture: MsCapture, 
     return pattern(result)
 
 
-def _changes(capture: MsCapture, before: list[tuple[Tensor | int, Tensor, int]]) -> list[_Change] | None:
-    """What the call has changed of tensors from outside, None if that cannot be done again. before: a source, its tensor, and the address
-    that this had at the begin, or when it was read (0: it had no memory yet)."""
+def _changes(capture: MsCapture, before: list[tuple[_Source, Tensor, int]]) -> list[_Change]:
+    """What the call has changed of tensors from outside. before: a source, its tensor, and the address that this had at the begin, or when
+    it was read (0: it had no memory yet). Raises _Untraceable where that cannot be done again."""
     found: dict[int, _Change] = {}  # by the tensor's id
     seen: set[tuple[int, int]] = set()  # MindSpore may make several objects of one tensor
     for source, tensor, was in before:
         now = tensor.data_ptr()
         if now == was or not was or (source.__class__ is not int and (was, now) in seen):
             continue
-        if now not in capture.own:
-            return None
         seen.add((was, now))
-        cls = capture.changed[now][1] if now in capture.changed else "parameter" if compat.is_parameter(tensor) else "activation"
-        found.setdefault(id(tensor), _Change(source, now, capture.own[now], cls, now not in capture.changed))
+        found.setdefault(id(tensor), _change(capture, source, tensor, now))
     known = {now for _, now in seen}
-    for tensor, cls in capture.changed.values():
-        now = tensor.data_ptr()
-        if now not in capture.own:
-            return None
-        if now not in known:
-            found.setdefault(id(tensor), _Change(tensor, now, capture.own[now], cls, False))
+    for tensor, _ in capture.changed.values():
+        if (now := tensor.data_ptr()) not in known:
+            found.setdefault(id(tensor), _change(capture, tensor, tensor, now))
     return list(found.values())
+
+
+def _change(capture: MsCapture, source: _Source, tensor: Tensor, now: int) -> _Change:
+    if now not in capture.own:
+        raise _Untraceable("it gives a tensor other memory")
+    if source is tensor and not compat.is_parameter(tensor):  # it may be new at every call
+        raise _Untraceable("it changes a tensor that is neither an argument nor seen to be read")
+    cls = capture.changed[now][1] if now in capture.changed else "parameter" if compat.is_parameter(tensor) else "activation"
+    return _Change(source, now, capture.own[now], cls, now not in capture.changed)
 
 
 def _values(pattern: Any) -> Iterator[int]:
     if isinstance(pattern, _Value):
         yield pattern.value
-    elif isinstance(pattern, (tuple, list)) and not isinstance(pattern, _Argument):
+    elif isinstance(pattern, (tuple, list)) and not isinstance(pattern, (_Argument, _Elsewhere)):
         for item in pattern:
             yield from _values(item)
     elif isinstance(pattern, dict):
@@ -170,6 +195,8 @@ def _filled(pattern: Any, tensors: list[Tensor], capture: MsCapture, made: dict[
         return made[pattern.value]
     if isinstance(pattern, _Argument):
         return tensors[pattern.number]
+    if isinstance(pattern, _Elsewhere):
+        return _at(pattern.source, tensors)
     if isinstance(pattern, (tuple, list)):
         items = [_filled(item, tensors, capture, made) for item in pattern]
         return type(pattern)(*items) if hasattr(pattern, "_fields") else type(pattern)(items)
@@ -184,6 +211,15 @@ class _Variant(NamedTuple):
     guards: list[guards.Guard]
     trace: Trace | None  # None: stream mode
     objects: list[Any]  # of the arguments; their ids are part of the kind of arguments
+    elsewhere: list[Tensor]  # read by guards
+    aliases: tuple[int, ...]  # of each argument: the number of one of these that has its memory, -1 for none
+
+
+def _aliases(addresses: list[int], elsewhere: list[Tensor]) -> tuple[int, ...]:
+    if not addresses:
+        return ()
+    known = {tensor._data_ptr(): number for number, tensor in enumerate(elsewhere)}
+    return tuple([known.get(address, -1) if address else -1 for address in addresses])
 
 
 class Traces:
@@ -215,41 +251,50 @@ class Traces:
         if key in self.found:
             self.found.move_to_end(key)
             first: guards.Guard | None = None
+            other = False
             for variant in reversed(self.found[key]):
                 missed = guards.missed(variant.guards)
                 if missed is None:
+                    if _aliases(addresses, variant.elsewhere) != variant.aliases:
+                        other = True
+                        continue
                     if variant.trace is not None:
                         return variant.trace.run(self.name, step, tensors)
                     return mindspore_grad.run(info.function, self.name, step, check, args, kwargs, copies=copies)
                 first = first or missed
-            if first is not None:
-                self._miss(info, first.words())
+            if first is not None or other:
+                self._miss(info, first.words() if first is not None else "which arguments are tensors that it reads elsewhere")
         elif self.found:
             self._miss(info, _difference(next(reversed(self.found)), key))
         self.named_for = captures.names_for
-        return self._trace(info, step, check, key, args, kwargs, objects, copies)
+        return self._trace(info, step, check, key, args, kwargs, objects, addresses, copies)
 
     def _trace(self, info: Any, step: int, check: reloadable.Check | None, key: Hashable, args: tuple, kwargs: dict,
-               objects: list[Any], copies: frozenset[int]) -> Any:
+               objects: list[Any], addresses: list[int], copies: frozenset[int]) -> Any:
         read = guards.of_call(info.function, args, kwargs)  # before the call, which may change what it reads
         view = next((guard.label for guard in read if isinstance(guard.value, Tensor) and compat.is_view(guard.value)), None)
         draws = Draws(read)
         args, kwargs, more = exchange(args, kwargs, _Unrecognizable())
         copies |= more
-        elsewhere = [guard.value for guard in read if isinstance(guard.value, Tensor)]
-        before: list[tuple[Tensor | int, Tensor, int]] = [(i, tensor, tensor.data_ptr())
-                                                          for i, tensor in enumerate(_flatten((args, kwargs), [], []))]
-        before += [(tensor, tensor, tensor.data_ptr()) for tensor in sorted(elsewhere, key=compat.is_parameter, reverse=True)]
+        reading = [guard for guard in read if isinstance(guard.value, Tensor)]
+        aliases = _aliases(addresses, [guard.value for guard in reading])
+        before: list[tuple[_Source, Tensor, int]] = [(i, tensor, tensor.data_ptr())
+                                                     for i, tensor in enumerate(_flatten((args, kwargs), [], []))]
+        before += [(guard, guard.value, guard.value.data_ptr())
+                   for guard in sorted(reading, key=lambda guard: compat.is_parameter(guard.value), reverse=True)]
         sources = {address: source for source, _, address in reversed(before) if address}
         found: list[Trace | None] = [None]
 
         def recorded(capture: MsCapture, result: Any, backward: Backward | None) -> None:
-            changes = _changes(capture, before + [(tensor, tensor, was) for was, tensor in capture.origins.values()])
-            if changes is None:
-                capture.untraceable = capture.untraceable or "it gives a tensor other memory"
-            outside = {*_values(_pattern(result, sources, capture, changes or [])), *(change.value for change in changes or ())}
-            if any(value not in outside for value in capture.living()):
-                capture.untraceable = capture.untraceable or "it keeps a tensor beyond the call"
+            changes: list[_Change] = []
+            try:
+                read_or_given = [*((tensor, was) for was, tensor in capture.origins.values()), *capture.exchanged]
+                changes = _changes(capture, before + [(tensor, tensor, was) for tensor, was in read_or_given])
+                outside = {*_values(_pattern(result, sources, capture, changes)), *(change.value for change in changes)}
+                if any(value not in outside for value in capture.living()):
+                    raise _Untraceable("it keeps a tensor beyond the call")
+            except _Untraceable as why:
+                capture.untraceable = capture.untraceable or str(why)
             capture.untraceable = capture.untraceable or draws.why()
             if view is not None:
                 capture.untraceable = capture.untraceable or f"it reads {view}, a view of another tensor"
@@ -257,12 +302,12 @@ class Traces:
                 notice(f"{self.name} runs in stream mode: {capture.untraceable}", path=info.function.__code__.co_filename,
                        line=info.function.__code__.co_firstlineno, category="trace", once=("trace", self.name, capture.untraceable))
             else:
-                found[0] = Trace(capture, sources, changes or [], result, backward)
+                found[0] = Trace(capture, sources, changes, result, backward)
                 observed.of(self.name).traces += 1
 
         result = mindspore_grad.run(info.function, self.name, step, check, args, kwargs, recorded, copies)
         variants = self.found.setdefault(key, [])
-        variants.append(_Variant(read, found[0], objects))
+        variants.append(_Variant(read, found[0], objects, [guard.value for guard in reading], aliases))
         del variants[:-_VARIANTS]
         if len(self.found) > _TRACES:
             self.found.popitem(last=False)

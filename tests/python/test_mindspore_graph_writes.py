@@ -184,6 +184,88 @@ def test_a_loss_that_keeps_statistics_has_its_gradient_and_its_statistics() -> N
     _check_equal(found["graph"], found["stream"])
 
 
+def _made(make: Callable[[], Any]) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        made = make()
+        made[0] = x
+        made[1] = made[0] + made[1]
+        return made
+    return function
+
+
+MADE: dict[str, Callable[[Any], Any]] = {
+    "zeros": _made(lambda: ops.zeros((2, 3), ms.float32)), "from NumPy": _made(lambda: Tensor(np.zeros((2, 3), np.float32))),
+    "a parameter": _made(lambda: Parameter(Tensor(np.zeros((2, 3), np.float32)), name="made", requires_grad=False)),
+    "unchanged": lambda x: Tensor(np.zeros((2, 3), np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_a_call_makes_it_makes_anew_each_time(name: str) -> None:
+    call = dvm.jit(mode="graph")(MADE[name])
+    kept = [call(Tensor(np.full(3, n, np.float32))) for n in range(3)]
+    assert len({tensor.data_ptr() for tensor in kept}) == 3
+    for n, tensor in enumerate(kept):
+        np.testing.assert_array_equal(tensor.asnumpy(), np.zeros((2, 3)) if name == "unchanged" else np.full((2, 3), n))
+
+
+def test_an_argument_that_is_a_state_is_told_from_one_that_is_not() -> None:
+    for own_first in (True, False):
+        ema, other = Parameter(Tensor(np.full(2, 4, np.float32)), name="ema", requires_grad=False), Tensor(np.full(2, 8, np.float32))
+
+        @dvm.jit(mode="graph")
+        def update(p: Any, ema: Any = ema) -> Any:
+            ema.copy_(ema * 0.5 + p * 0.5)
+            return ema * 1
+
+        expected = 4.0
+        for given in (ema, other, ema, other) if own_first else (other, ema, other, ema):
+            expected = expected if given is ema else expected * 0.5 + 4
+            np.testing.assert_array_equal(update(given).asnumpy(), np.full(2, expected))
+            np.testing.assert_array_equal(ema.asnumpy(), np.full(2, expected))
+            np.testing.assert_array_equal(other.asnumpy(), [8, 8])
+
+
+@pytest.mark.parametrize("give", [lambda states, x: states[0].set_data(x), lambda states, x: states[0].assign_value(x * 2),
+                                  lambda states, x: states[0].copy_(x)], ids=["set_data", "assign_value", "copy_"])
+def test_a_state_that_no_guard_reads_changes_at_every_call(give: Callable[[Any, Any], Any]) -> None:
+    states = [Parameter(Tensor(np.zeros(2, np.float32)), name=f"s{n}", requires_grad=False) for n in range(1030)]  # too many to guard
+
+    @dvm.jit(mode="graph")
+    def step(x: Any) -> Any:
+        give(states, x)
+        return x * 2
+
+    for n in range(1, 4):
+        step(Tensor(np.full(2, n, np.float32)))
+        assert states[0].asnumpy()[0] in (n, 2 * n)
+
+
+def test_a_state_that_another_object_stands_for_over_the_same_memory_is_changed() -> None:
+    state = {"s": Tensor(np.zeros(2, np.float32))}
+
+    @dvm.jit(mode="graph")
+    def step(x: Any) -> Any:
+        state["s"].copy_(state["s"] + x)
+        return state["s"] * 1
+
+    for n in range(1, 5):
+        np.testing.assert_array_equal(step(Tensor(np.ones(2, np.float32))).asnumpy(), [n, n])
+        np.testing.assert_array_equal(state["s"].asnumpy(), [n, n])
+        state["s"] = Tensor(state["s"])
+
+
+def test_sgd_without_momentum_forgets_an_infinite_gradient() -> None:
+    parameter = Parameter(Tensor(np.ones(2, np.float32)), name="p")
+    optimizer = nn.SGD([parameter], 0.1)
+    step = dvm.jit(mode="graph")(lambda g: optimizer(g))
+    step((Tensor(np.array([np.inf, 0], np.float32)),))
+    parameter.set_data(Tensor(np.ones(2, np.float32)))
+    for _ in range(2):
+        step((Tensor(np.ones(2, np.float32)),))
+    np.testing.assert_allclose(parameter.asnumpy(), [0.8, 0.8], rtol=1e-6)
+
+
 def test_a_range_is_as_long_as_its_argument_says() -> None:
     call = dvm.jit(mode="graph")(lambda x, n: x + ops.arange(n).sum())
     for n in (3, 4, 3):

@@ -72,6 +72,44 @@ class Failing:
         raise RuntimeError("rank 1 has gone")
 
 
+FAILS = """import sys
+import numpy as np
+from mpi4py import MPI
+import dvm_core as dvm
+from dvm_core.tester import Tester
+rank = MPI.COMM_WORLD.Get_rank()
+dvm.Kernel.init_comm(rank, 2, MPI.COMM_WORLD)
+for shape, dtype in (((4,), "int32" if rank else "float32"), ((2, 6) if rank else (3, 4), "float32")):
+    t = Tester("vector")
+    t.store(t.allreduce("sum", t.load(np.ones(shape, dtype))))
+    try:
+        t.run()
+    except dvm.ShapeError as error:
+        assert "do not go together" in str(error)
+    else:
+        raise AssertionError
+empty = Tester("vector")
+store = empty.store(empty.allgather(empty.load(np.ones((0 if rank else 2, 3), np.float32))))
+empty.run()
+assert empty.output(store).shape == (2, 3)
+if rank:
+    raise ValueError("on purpose")
+dvm.Kernel.barrier()
+print("waited for nobody")
+"""
+
+
+def test_ranks_that_differ_are_told_and_one_that_fails_ends_all(tmp_path):
+    pytest.importorskip("mpi4py")
+    if (mpiexec := shutil.which("mpiexec", path=PATH)) is None:
+        pytest.skip("there is no mpiexec")
+    (script := tmp_path / "fails.py").write_text(FAILS)
+    done = subprocess.run([mpiexec, "-n", "2", sys.executable, str(script)], env=os.environ | {"PATH": PATH}, capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode and "ValueError: on purpose" in done.stdout + done.stderr and "waited for nobody" not in done.stdout
+    assert "AssertionError" not in done.stdout + done.stderr
+
+
 def test_an_exchange_that_fails_says_of_which_rank():
     dvm.Kernel.init_comm(0, 2, Failing())
     try:
