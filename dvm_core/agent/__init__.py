@@ -156,5 +156,6 @@ def _after_fork() -> None:
         TRACING.forked()
     if old is not None and not old.connection.closed:
         old.connection.abandon()
+        old.forked()
         old.end()
         start(before=old.connection.before)

@@ -22,7 +22,7 @@ class Following:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._hook = session.new_hook()
-        self._lock = threading.Lock()  # programs are made on capturing threads
+        self.lock = threading.Lock()  # programs are made on capturing threads
         self._thread = 0
         self._body: tuple[str, int, int] | None = None  # real path, first and last line
         self._set: list[tuple[int, int]] = []  # (program, instruction) with a STOP of ours
@@ -33,7 +33,7 @@ class Following:
         compiled = self._session.breakpoints.graph_mode
         frame = user_frame(sys._current_frames().get(ident)) if compiled else None
         body = self._body_at(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
-        with self._lock:
+        with self.lock:
             self._thread, self._body = ident, body
             if body is not None:
                 for program in _core.programs():
@@ -41,7 +41,7 @@ class Following:
                         self._place(program)
 
     def end(self) -> None:
-        with self._lock:
+        with self.lock:
             self._body = None
             for program, instruction in self._set:
                 clear_hook(program, instruction, _core.HOOK_STOP, self._hook)
@@ -49,7 +49,7 @@ class Following:
 
     def new_program(self, program: Any, graph_mode: bool) -> None:
         """On the capturing thread: the next part may be compiled only now."""
-        with self._lock:
+        with self.lock:
             if graph_mode and self._body is not None:
                 self._place(program)
 

@@ -41,7 +41,7 @@ class Inputs:
         self._session = session
         self._names: dict[int, dict[int, Names]] = {}  # by program and number of the input
         self._until = -1  # the last step in which they are noted; -1: they are not
-        self._lock = threading.Lock()  # for that and the handlers, which go together
+        self.lock = threading.Lock()  # for that and the handlers, which go together
         self._closed = False
         self._number = next(_numbers)
 
@@ -51,7 +51,7 @@ class Inputs:
 
     def want(self) -> None:
         """From now on, for some steps."""
-        with self._lock:
+        with self.lock:
             if self._closed:
                 return
             on, self._until = self._until >= 0, self._session.step() + _STEPS
@@ -62,7 +62,7 @@ class Inputs:
 
     def end(self) -> None:
         """For good: a program that is being made meanwhile wants none any more."""
-        with self._lock:
+        with self.lock:
             self._closed = True
             self._pause()
 
@@ -76,7 +76,7 @@ class Inputs:
 
     def look(self, wanted: bool) -> None:
         """From time to time. wanted: some watch has use for names."""
-        with self._lock:
+        with self.lock:
             if not wanted or self._session.step() > self._until:
                 self._pause()
 

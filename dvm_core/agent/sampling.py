@@ -20,7 +20,7 @@ class Sampling:
         self._hook = hook
         self._wanted: tuple[int, int] | None = None  # (every n-th launch, bytes of a value)
         # Programs are made on capturing threads while the agent's thread switches: none may be hooked after it was switched off.
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._hooked: dict[int, int] = {}  # program -> its instructions
 
     def start(self, every: int, limit: int) -> None:
@@ -28,13 +28,13 @@ class Sampling:
         if self._wanted == (every, limit):
             return
         self.stop()
-        with self._lock:
+        with self.lock:
             self._wanted = every, limit
         for program in _core.programs():
             self.new_program(program)
 
     def stop(self) -> None:
-        with self._lock:
+        with self.lock:
             self._wanted = None
             for program, count in self._hooked.items():
                 for index in range(count):
@@ -43,7 +43,7 @@ class Sampling:
 
     def new_program(self, program: Any) -> None:
         """On the capturing thread, before the program's first launch."""
-        with self._lock:
+        with self.lock:
             if self._wanted is None or program.id in self._hooked:
                 return
             every, limit = self._wanted

@@ -4,6 +4,7 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
+import threading
 import time
 from typing import Any
 
@@ -111,6 +112,11 @@ class Session:
                     tracing.TRACING.leave, lambda: notices.remove_sink(self._notice_sink), self.last_run.stop,
                     lambda: atexit.unregister(self.last_run.stop))):
                 parts.callback(part)
+
+    def forked(self) -> None:
+        """In the child, before it ends there: a thread that held one of the locks is the parent's, and would never let it go."""
+        for part in (self.watches, self.inputs, self.sampling, self.following):
+            part.lock = threading.Lock()
 
     def _give_up(self) -> None:
         for pact in list(self.pacts.values()):

@@ -100,7 +100,7 @@ class Watches:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._watches: dict[int, Watch] = {}
-        self._placing = threading.Lock()  # for what a watch has found and for its hooks: programs are made on any thread
+        self.lock = threading.Lock()  # for what a watch has found and for its hooks: programs are made on any thread
         self._changes = Changes()
         self._new: collections.deque[Any] = collections.deque(maxlen=_MOST_NEW)  # programs that some watch found nothing in
 
@@ -109,9 +109,9 @@ class Watches:
         programs = _core.programs()
         for look in (self._place, self._place_inputs):
             for program in programs:
-                with self._placing:
+                with self.lock:
                     self._changes.queue(look(watch, program))
-        with self._placing:
+        with self.lock:
             self._changes.set([])
         if watch.variables:
             self._session.inputs.want()
@@ -120,13 +120,13 @@ class Watches:
         watch = self._watches.pop(number, None)
         if watch is None:
             raise CommandError(f"there is no watch {number}")
-        with self._placing:
+        with self.lock:
             self._changes.clear([hook for program in watch.found for hook in watch.hooks(program, 0)])
         self._session.kept.forget(number)
 
     def settle(self) -> None:
         """Hooks that were to be set are, and those of what was taken back are taken out."""
-        with self._placing:
+        with self.lock:
             self._changes.make()
 
     def clear(self) -> None:
@@ -148,7 +148,7 @@ class Watches:
 
     def _place_all(self, look: Callable[[Watch, Any], list[Hook]], program: Any) -> None:
         """For the launch that is about to begin."""
-        with self._placing:
+        with self.lock:
             if hooks := [hook for watch in list(self._watches.values()) for hook in look(watch, program)]:
                 self._changes.queue(hooks)
                 self._changes.make()

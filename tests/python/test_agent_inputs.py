@@ -9,7 +9,7 @@ from agent_harness import adapter  # noqa: F401 - the fixture among them
 from agent_watch_kit import W, X, loaded, run, values_of
 
 import dvm_core as dvm
-from dvm_core.agent import hooks, inputs, kept, watches
+from dvm_core.agent import hooks, inputs, kept, session, watches
 from dvm_core.frontends import capture, observed
 
 MODEL = """import numpy as np
@@ -204,6 +204,19 @@ def test_once_a_session_has_ended_no_program_makes_it_note_names_again():
     noting.end()
     noting.want()  # of a program that was being made
     assert capture.on_input is None and not capture.names_for
+
+
+def test_a_child_of_a_fork_ends_its_session_though_a_thread_of_the_parent_held_its_locks():
+    made = session.Session(SimpleNamespace())
+    parts = (made.watches, made.inputs, made.sampling, made.following)
+    for part in parts:
+        part.lock.acquire()
+    made.forked()
+    made.watches.clear()
+    made.inputs.end()
+    made.sampling.stop()
+    made.following.end()
+    assert not any(part.lock.locked() for part in parts)
 
 
 def test_what_is_no_tensor_is_told_and_names_are_noted_no_longer_once_nothing_is_watched(adapter, model):
