@@ -107,7 +107,7 @@ class Watches:
     def add(self, watch: Watch) -> None:
         self._watches[watch.id] = watch
         programs = _core.programs()
-        for look in (self._place, self._place_inputs):
+        for look in (self._place, self._place_inputs) if watch.variables else (self._place,):
             for program in programs:
                 with self.lock:
                     self._changes.queue(look(watch, program))
@@ -293,8 +293,8 @@ class Watches:
         """The wire's `snapshot`s for an event of the core: none if its watch has gone, if it is kept and another tells of it, or as long as
         the other variables of its expression are to come."""
         watch = self._watches.get(event["hook"])
-        if watch is None or event["instruction"] not in watch.found.get(event["program"], ()):  # taken when it was an input of that name
-            return []
+        if watch is None or (event["instruction"] < 0 and event["instruction"] not in watch.found.get(event["program"], ())):
+            return []  # of an input of that name that has been dropped since
         if watch.live is None:
             return [told for told in (self._snapshot(watch, event),) if told is not None]
         of_program = watch.found.get(event["program"], {})
