@@ -123,7 +123,8 @@ class Channel:
                 self._log.message("<-", self.name, message)
                 kind = message["type"]
                 if kind == "response":
-                    future = self._waiting.pop(message.get("request_seq", -1), None)
+                    number = message.get("request_seq")
+                    future = self._waiting.pop(number, None) if type(number) is int else None
                     if future and not future.done():
                         future.set_result(message)
                 elif kind == "request":

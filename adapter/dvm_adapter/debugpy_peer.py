@@ -51,6 +51,7 @@ class DebugpyPeer:
         self._stderr: collections.deque[str] = collections.deque(maxlen=30)
         self._events: asyncio.Queue[Message | None] = asyncio.Queue()
         self._tasks: list[asyncio.Task[Any]] = []
+        self._leaving: asyncio.Task[Message] | None = None  # its disconnect, once it is asked for
 
     @classmethod
     async def start(cls, log: Log, *options_of_debugpy: str) -> DebugpyPeer:
@@ -115,11 +116,13 @@ class DebugpyPeer:
         return "\n".join(self._stderr)
 
     async def disconnect(self, arguments: Message) -> None:
-        """Ends debugpy's session, with its program or without; waits DISCONNECT_TIMEOUT for the answer and then goes without."""
-        try:
-            await asyncio.wait_for(self.channel.ask("disconnect", arguments), DISCONNECT_TIMEOUT)
-        except (RequestError, TimeoutError, asyncio.TimeoutError) as error:
-            self._log.note(f"debugpy did not disconnect: {error!r}")
+        """Ends debugpy's session, with its program or without; waits DISCONNECT_TIMEOUT for the answer and then goes without. It is asked
+        once: whoever comes while that is on its way waits for the same answer, for debugpy gives no second one."""
+        if self._leaving is None:
+            self._leaving = asyncio.create_task(self.channel.ask("disconnect", arguments))
+        done, _ = await asyncio.wait({self._leaving}, timeout=DISCONNECT_TIMEOUT)
+        if not done or self._leaving.exception() is not None:
+            self._log.note(f"debugpy did not disconnect: {self._leaving.exception() if done else 'no answer'!r}")
 
     async def close(self) -> None:
         """Ends the connection; the process gets GRACE seconds, then its group is killed."""

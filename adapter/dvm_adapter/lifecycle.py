@@ -223,7 +223,9 @@ async def disconnect(session: Session, arguments: Body) -> Body:
 async def cancel(session: Session, arguments: Body) -> Body:
     """The request named is answered `cancelled` if it is still being served; work already done in the program is not undone."""
     number, progress = arguments.get("requestId"), str(arguments.get("progressId") or "")
-    if number is None and progress.startswith("dvm-") and progress[4:].isdecimal():
+    if number is None and progress.startswith("dvm-") and progress[4:].isdecimal() and len(progress) < 20:
         number = int(progress[4:])
+    if number is not None and type(number) is not int:
+        raise RequestError(f'"requestId" of cancel must be a whole number, not {number!r:.50}')
     session.cancel(number)
     return {}

@@ -192,6 +192,7 @@ class Session:
             if reading.done() and isinstance(error := reading.exception(), ProtocolError):
                 self.log.note(f"the client does not speak DAP: {error}")
         finally:
+            await self._answer_all()  # while there is somebody to hear it
             reading.cancel()
             finished.cancel()
             await self.shut_down()
@@ -217,9 +218,17 @@ class Session:
         # debugpy's launcher ends the program's group; this is for a launcher that was itself killed.
         if self.config.launched and self.debuggee.doomed:
             self.debuggee.kill()
-        for task in [*self._serving.values(), *self._tasks]:
+        for task in self._tasks:
             if task is not asyncio.current_task():
                 task.cancel()
+
+    async def _answer_all(self) -> None:
+        """Ends what is still being served: each is answered."""
+        serving = {task for task in self._serving.values() if task is not asyncio.current_task()}
+        for task in serving:
+            task.cancel()
+        if serving:
+            await asyncio.wait(serving, timeout=1)
 
     def _on_request(self, message: Message) -> None:
         command = message.get("command", "")
@@ -254,8 +263,7 @@ class Session:
         except RequestError as error:
             self.client.fail(message, self._explain(error), show=error.show)
         except asyncio.CancelledError:
-            if not self.closing:
-                self.client.fail(message, "cancelled")
+            self.client.fail(message, "the session has ended" if self._finished.is_set() else "cancelled")
         except Exception as error:  # a mistake of ours must not leave the client waiting
             self.log.note(traceback.format_exc())
             self.client.fail(message, f"{command} failed in the debug adapter: {type(error).__name__}: {error}")

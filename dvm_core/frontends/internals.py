@@ -36,6 +36,6 @@ class Internals(NamedTuple):
         try:
             return get()
         except (ImportError, AttributeError) as error:
-            notice(f"{self.framework} {self.version} has no {what} ({error}), which {self.tested} has", category="compatibility",
+            notice(f"{self.framework} {self.version} has no {what} ({error}), there in {self.tested}", category="compatibility",
                    once=("compat", what))
             return None

@@ -54,7 +54,7 @@ def install_hooks(before_read: Callable[[Tensor], None], before_exchange: Callab
 def _hook_method(name: str, before: Callable[[Tensor], None], kind: Any = Tensor) -> None:
     original = getattr(kind, name, None)
     if original is None:
-        notice(f"MindSpore {ms.__version__} has no {kind.__name__}.{name}, which {TESTED} has", category="compatibility",
+        notice(f"MindSpore {ms.__version__} has no {kind.__name__}.{name}, there in {TESTED}", category="compatibility",
                once=("compat", name))
         return
 

@@ -151,6 +151,22 @@ def test_a_request_is_answered_once_also_where_its_answer_cannot_be_written(body
         assert answer["message"].startswith("test/odd failed in the debug adapter: TypeError")
 
 
+def test_what_is_asked_right_behind_a_disconnect_is_answered(session):
+    session.start(PROGRAMS / "fake_debuggee.py", args=["1"], at=lambda client: client.set_breakpoints(
+        str(PROGRAMS / "fake_debuggee.py"), [line_of(PROGRAMS / "fake_debuggee.py", "h = x * 2")]))
+    session.stopped()
+    for odd in ({"requestId": [1]}, {"requestId": {}}, {"requestId": "1"}):
+        assert "whole number" in session.refusal("cancel", **odd)
+    session.request("cancel", progressId="dvm-" + "9" * 5000)
+    frame = session.stack(1)[0]["id"]
+    asked = [session.begin("evaluate", expression="slow", frameId=frame, context="watch"),
+             *(session.begin(command, terminateDebuggee=True) for command in ("disconnect", "disconnect")), session.begin("threads")]
+    answers = [one.get(timeout=BOUND) for one in asked]
+    assert answers[1]["success"] and all(answer["command"] for answer in answers)
+    assert "adapter closed" not in str(answers)
+    assert session.process.wait(BOUND) == 0
+
+
 def test_a_request_still_at_work_when_the_client_disconnects_holds_nothing_back(session):
     session.start(PROGRAMS / "fake_debuggee.py", args=["1"], at=lambda client: client.set_breakpoints(
         str(PROGRAMS / "fake_debuggee.py"), [line_of(PROGRAMS / "fake_debuggee.py", "h = x * 2")]))

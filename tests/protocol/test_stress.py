@@ -150,7 +150,7 @@ def test_a_program_that_nothing_debugs_starts_anew(session, tmp_path):
     up("two")
 
 
-@pytest.mark.parametrize("wait", [None, 0, 0.1, 0.2])  # seconds after the first program has ended; None: before
+@pytest.mark.parametrize("wait", [None, 0, 0.05])  # seconds after the first program has ended; None: before
 def test_a_program_that_is_restarted_may_be_disconnected_from_meanwhile(wait):
     mark = uuid.uuid4().hex
     session = Session([sys.executable, "-m", "dvm_adapter"], env={**environment(), "DVM_KILL_TEST": mark})
