@@ -52,6 +52,8 @@ class Breakpoints:
         self._by_hook: dict[int, Point] = {}
         self._given: dict[str, str] = {}  # real path -> the spelling the editor uses
         self.graph_mode: set[int] = set()  # programs whose Python body does not run again
+        self._made = 0  # programs that were told of
+        self._replayed: dict[str, int] = {}  # captured function -> how many these were when its programs were last looked for
         self._gradients: dict[str, set[int]] = {}  # real path -> lines that backward instructions come from
         self._looked_at: set[int] = set()  # programs whose lines are in there
 
@@ -121,6 +123,20 @@ class Breakpoints:
     # ---- programs ----------------------------------------------------------------------------------------------------------------------
     def new_program(self, program: Any, graph_mode: bool) -> None:
         """On the capturing thread, before the program's first launch."""
+        self._made += 1
+        self._place_in(program, graph_mode)
+
+    def replayed(self, function: str) -> None:
+        """On the capturing thread, before a function's trace is run: its Python body does not, so its lines stop here, also in programs
+        that were made while it did."""
+        if self._replayed.get(function) == self._made:
+            return
+        self._replayed[function] = self._made
+        for program in _core.programs():
+            if program.name == function and program.id not in self.graph_mode:
+                self._place_in(program, True)
+
+    def _place_in(self, program: Any, graph_mode: bool) -> None:
         if graph_mode:
             self.graph_mode.add(program.id)
         self._note_gradients(program)

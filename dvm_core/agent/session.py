@@ -95,6 +95,7 @@ class Session:
         connection.events_fd = _core.event_fd()
         notices.add_sink(self._notice_sink)
         _core.set_program_handler(self._new_program)
+        capture.on_replay = self._replayed
         _core.set_stop_handler(self.stops.handler)
         _core.memory_log(True)  # bounded, and too cheap to measure: the memory view shows the time before it was opened, too
         atexit.register(self.last_run.stop)
@@ -108,7 +109,8 @@ class Session:
                     self._give_up, self.stops.release_all, self.breakpoints.clear, self.data.clear, self.watches.clear,
                     self.sampling.stop, self.following.end, self.switching.forget, lambda: self.set_filters({}),
                     lambda: _core.set_capture_timeout(_SETTINGS["snapshotTimeoutMs"]), lambda: _core.set_program_handler(None),
-                    self.inputs.end, lambda: _core.set_stop_handler(None), _core.clear_hooks, lambda: _core.memory_log(False),
+                    self._end_replays, self.inputs.end, lambda: _core.set_stop_handler(None), _core.clear_hooks,
+                    lambda: _core.memory_log(False),
                     tracing.TRACING.leave, lambda: notices.remove_sink(self._notice_sink), self.last_run.stop,
                     lambda: atexit.unregister(self.last_run.stop))):
                 parts.callback(part)
@@ -193,6 +195,17 @@ class Session:
         except Exception as error:
             text = f"a new program could not be prepared for debugging: {type(error).__name__}: {error}"
             self.later("notice", text=text, path="", line=0, category="error")
+
+    def _replayed(self, function: str) -> None:
+        """On the capturing thread, before a replay. Never raises."""
+        try:
+            self.breakpoints.replayed(function)
+        except Exception as error:
+            self.later("notice", text=f"breakpoints could not be set in {function}: {type(error).__name__}: {error}", path="", line=0,
+                       category="error")
+
+    def _end_replays(self) -> None:
+        capture.on_replay = None
 
     def _poll(self) -> float:
         events = _core.poll_events(_EVENTS_AT_ONCE)

@@ -53,6 +53,7 @@ class Capture:
 # Called when a captured call has read a tensor that was not made by it, with the user's frames there. Of arrays the core tells
 # (set_input_handler).
 on_input: Callable[[], None] | None = None
+on_replay: Callable[[str], None] | None = None  # told the function's name before its trace is run instead of its Python body
 names_for = 0  # the number of who wants the names of inputs, which are known while a function's Python body runs; 0: nobody
 
 

@@ -95,6 +95,9 @@ class Trace:
 
     def run(self, name: str, step: int, tensors: list[Tensor]) -> Any:
         """Records and runs the trace on other arguments of the same kind."""
+        told = captures.on_replay
+        if told is not None:
+            told(name)
         capture = MsCapture(name, step, self.backward is not None)
         capture.mode = "graph"
         capture.imms = self.imms
@@ -284,8 +287,13 @@ class Traces:
                    for guard in sorted(reading, key=lambda guard: compat.is_parameter(guard.value), reverse=True)]
         sources = {address: source for source, _, address in reversed(before) if address}
         found: list[Trace | None] = [None]
+        done = False
 
         def recorded(capture: MsCapture, result: Any, backward: Backward | None) -> None:
+            nonlocal done
+            if capture.inspected:  # what a debugger holds of it says nothing: the next call is traced
+                return
+            done = True
             changes: list[_Change] = []
             try:
                 read_or_given = [*((tensor, was) for was, tensor in capture.origins.values()), *capture.exchanged]
@@ -306,6 +314,8 @@ class Traces:
                 observed.of(self.name).traces += 1
 
         result = mindspore_grad.run(info.function, self.name, step, check, args, kwargs, recorded, copies)
+        if not done:
+            return result
         variants = self.found.setdefault(key, [])
         variants.append(_Variant(read, found[0], objects, [guard.value for guard in reading], aliases))
         del variants[:-_VARIANTS]
