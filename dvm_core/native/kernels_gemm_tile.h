@@ -201,10 +201,9 @@ void tile_along(const float* a, const float* b, int64_t column, int64_t k, float
       for (int half = 0; half < kNear; ++half) steps(s, i + half * kVf);
     }
   }
-  if (i + kVf <= k) {
+  for (; i + kVf <= k; i += kVf) {  // up to kNear - 1 of them
     DVM_UNROLL
     for (int s = 0; s < Wide; ++s) steps(s, i);
-    i += kVf;
   }
   if (i < k) {
     DVM_UNROLL

@@ -1,6 +1,7 @@
 """Matrix products through the VM: operands that change between calls, and layouts, dtypes and batches that must not change a bit."""
 import numpy as np
 import pytest
+from core_kit import run_at
 
 import dvm_core as dvm
 from dvm_core import _core
@@ -69,6 +70,12 @@ def test_few_rows_are_multiplied_alike_by_columns_that_lie_along_k(k):
             want = product(dvm.tensor(x), dvm.tensor(np.ascontiguousarray(w.T))).numpy()
             assert np.array_equal(linear(dvm.tensor(x), dvm.tensor(w)).numpy(), want), (m, n)
             np.testing.assert_allclose(want, x.astype(np.float64) @ w.T.astype(np.float64), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("level", _core.simd_levels())
+def test_few_rows_are_multiplied_alike_at_every_simd_level(level):
+    run_at(level, "from test_products import test_few_rows_are_multiplied_alike_by_columns_that_lie_along_k as check\n"
+                  "for k in (1, 4, 6, 9, 13, 16, 28, 31): check(k)")
 
 
 @pytest.mark.parametrize("n", [1, 5, 40])
