@@ -363,7 +363,7 @@ void Launch::publish_inputs() {
       event.kind = "capture";
       event.placeholder = error.what();
     }
-    v.owner.reset();
+    const auto held = std::move(v.owner);  // without an owner the snapshot copies at once; a copy out of a device lives no longer than this
     if (h.kind == kHookCapture && event.placeholder.empty()) snapshot(std::move(v), std::move(event), h.limit, profile_);
     else publish(std::move(event));
   }

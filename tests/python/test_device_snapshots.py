@@ -1,4 +1,6 @@
 """Snapshots off a simulated device: asynchronous, in time or not at all, and never wrong."""
+import sys
+import threading
 import time
 
 import numpy as np
@@ -171,3 +173,31 @@ def test_ten_thousand_snapshots_with_faults_publish_no_wrong_bytes():
     # flat: no more than what is late, or was dropped while the engine was at it; and nothing in the end
     assert all(used <= begin + held for used, held in sizes), sizes
     until(lambda: _core.device_memory(NPU)["used"] <= begin)
+
+
+def test_an_input_is_captured_from_a_copy_that_nobody_else_writes_meanwhile():
+    count, over = 1 << 20, threading.Event()
+    total, ones = dvm.jit(lambda a: a.sum(), mode="graph"), dvm.jit(lambda a: a + 1)(dvm.tensor(np.zeros(count, np.float32)))
+    known = {program.id for program in _core.programs()}
+    total(ones)
+    program, = (program for program in _core.programs() if program.id not in known)
+    taken()
+    _core.set_hook(program.id, -1, _core.HOOK_CAPTURE, 7, 1, 4 * count)
+
+    def write():  # to whatever memory is free
+        while not over.is_set():
+            _core.empty((count,), 1)[0] = np.nan
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        for _ in range(20):
+            total(ones)
+            event, = taken()
+            assert np.all(np.frombuffer(event["data"], np.float32) == 1)
+    finally:
+        over.set()
+        writing.join()
+        sys.setswitchinterval(interval)
