@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dvm_wire import new_token
@@ -155,14 +156,39 @@ def _both(first: str, second: str) -> str:
     return f"{first}, {second}" if first and second else ""
 
 
+def _is_texts(value: object) -> bool:
+    return isinstance(value, str) or isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_variables(value: object) -> bool:
+    return isinstance(value, dict) and all(item is None or isinstance(item, str) for item in value.values())
+
+
+# What a launch must have where it has it: in words, and whether a value is that.
+_LAUNCHES: dict[str, tuple[str, Callable[[object], bool]]] = {
+    **dict.fromkeys(("program", "module", "cwd"), ("a text", lambda value: isinstance(value, str))),
+    **dict.fromkeys(("args", "python"), ("a text, or a list of texts", _is_texts)),
+    "env": ("an object of texts", _is_variables),
+}
+
+
 def check_program(config: Config) -> None:
-    """Raises RequestError. debugpy would answer with the launcher's traceback; the usual mistake deserves a sentence."""
+    """Raises RequestError for what cannot be started. debugpy would answer with the launcher's traceback; usual mistakes deserve a
+    sentence, and a restart that is refused leaves the program alone."""
     arguments = config.arguments
-    program = arguments.get("program")
-    if isinstance(program, str) and program and not arguments.get("sudo"):
-        path = os.path.join(arguments.get("cwd") or "", os.path.expanduser(program))
-        if not os.path.exists(path):
-            raise RequestError(f'"program" does not exist: {path}', show=True)
+    for name, (words, fits) in _LAUNCHES.items():
+        if arguments.get(name) is not None and not fits(arguments[name]):
+            raise RequestError(f'"{name}" of a launch must be {words}, not {arguments[name]!r:.80}', show=True)
+    if arguments.get("sudo"):
+        return
+    program, folder, python = (arguments.get(name) or "" for name in ("program", "cwd", "python"))
+    if folder and not os.path.isdir(folder):
+        raise RequestError(f'"cwd" is no folder: {folder}', show=True)
+    if program and not os.path.exists(path := os.path.join(folder, os.path.expanduser(program))):
+        raise RequestError(f'"program" does not exist: {path}', show=True)
+    interpreter = python if isinstance(python, str) else python[0]
+    if os.path.isabs(interpreter) and not os.access(interpreter, os.X_OK):
+        raise RequestError(f'"python" names no interpreter that can be run: {interpreter}', show=True)
 
 
 def _choose_console(session: Session, forwarded: Body) -> None:

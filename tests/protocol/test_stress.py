@@ -150,6 +150,15 @@ def test_a_program_that_nothing_debugs_starts_anew(session, tmp_path):
     up("two")
 
 
+def test_a_restart_that_cannot_be_meant_leaves_the_program_alone(session, tmp_path):
+    session.start(REAL, args=["100000", "0.01"])
+    wrong = {"program": 5, "module": 7, "args": [1], "env": {"A": 1}, "python": "/nope/python", "cwd": str(tmp_path / "nope")}
+    for name, value in wrong.items():
+        assert f'"{name}"' in session.refusal("restart", arguments={"program": str(REAL), name: value})
+    assert session.request("threads")["threads"]
+    session.event("output", where=lambda body: "step" in body["output"])
+
+
 @pytest.mark.parametrize("wait", [None, 0, 0.05])  # seconds after the first program has ended; None: before
 def test_a_program_that_is_restarted_may_be_disconnected_from_meanwhile(wait):
     mark = uuid.uuid4().hex
