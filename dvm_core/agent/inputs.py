@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 _STEPS = 100  # in which names are noted after a watch was set or a program made
 _PROGRAMS = 8192  # whose names are kept, the newest
+_ANY = frozenset({""})  # file
 _numbers = itertools.count(1)
 
-Names = dict[str, str]  # name: the file of the function that has it, "" for a parameter's own name
+Names = dict[str, frozenset[str]]  # name: the files of the functions that have it, "" for a parameter's own name
 
 
 class _Noted:
@@ -40,6 +41,7 @@ class Inputs:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._names: dict[int, dict[int, Names]] = {}  # by program and number of the input
+        self._mixed: dict[int, dict[str, None]] = {}  # by program the names that are one tensor in some calls and another in others
         self._until = -1  # the last step in which they are noted; -1: they are not
         self.lock = threading.Lock()  # for that and the handlers, which go together
         self._closed = False
@@ -48,6 +50,10 @@ class Inputs:
     def of(self, program: int) -> dict[int, Names]:
         """By number of the input; those that are known so far."""
         return self._names.get(program, {})
+
+    def mixed(self, program: int) -> dict[str, None]:
+        """Names that an input of the program had in some calls and not in others: which call has which is not known when it is watched."""
+        return self._mixed.get(program, {})
 
     def want(self) -> None:
         """From now on, for some steps."""
@@ -74,10 +80,10 @@ class Inputs:
             captures.on_input = None
             _core.set_input_handler(None)
 
-    def look(self, wanted: bool) -> None:
-        """From time to time. wanted: some watch has use for names."""
+    def look(self, wanted: bool, watched: bool = False) -> None:
+        """From time to time. wanted: some watch has use for names. watched: some has an input, whose name may be another's one day."""
         with self.lock:
-            if not wanted or self._session.step() > self._until:
+            if not wanted or (not watched and self._session.step() > self._until):
                 self._pause()
 
     def _read(self) -> None:
@@ -103,7 +109,8 @@ class Inputs:
         noted = capture.__dict__.setdefault("noted_inputs", _Noted())
         for name, value, around in tensor_variables(frame, capture, self._session.texts, around=True):
             if not capture.graph.opcode(value):
-                noted.names.setdefault(value, {}).setdefault(name, real(around.f_code.co_filename))
+                names = noted.names.setdefault(value, {})
+                names[name] = names.get(name, frozenset()) | {real(around.f_code.co_filename)}
         if not noted.models:
             *_, outermost = call_frames(frame, capture)
             noted.models.add(0)
@@ -114,7 +121,7 @@ class Inputs:
             noted.parameters += naming.parameters({"self": own})
 
     def _keep(self, program: Any) -> bool:
-        """Whether any of the names is news. The launching capture's graph is about to run the program."""
+        """Whether any of the names is news, or is another input's now. The launching capture's graph is about to run the program."""
         capture = captures.launching()
         values = capture.graph.inputs() if capture is not None else ()
         if capture is None or len(values) != program.input_count:
@@ -124,17 +131,23 @@ class Inputs:
         for path, tensor in noted.parameters:
             if (value := capture.find(tensor)) is not None:
                 own = getattr(tensor, "name", "")
-                parameters.setdefault(value, {}).update({path: "", **({own: ""} if own and isinstance(own, str) else {})})
+                parameters.setdefault(value, {}).update(dict.fromkeys([path, own] if own and isinstance(own, str) else [path], _ANY))
         kept = self._names.setdefault(program.id, {})
         if len(self._names) > _PROGRAMS:
-            del self._names[next(iter(self._names))]
+            gone = next(iter(self._names))
+            del self._names[gone]
+            self._mixed.pop(gone, None)
         news = False
         for local, value in enumerate(values):
             if capture.graph.opcode(value):
                 continue  # a result of an earlier program of this call
             own = capture.name_of(value)
-            names = {**parameters.get(value, {}), **({own: ""} if own else {}), **noted.names.get(value, {})}
-            known = kept.setdefault(local, {})
-            news = news or not names.keys() <= known.keys()
-            known.update(names)
+            names = {**parameters.get(value, {}), **({own: _ANY} if own else {}), **noted.names.get(value, {})}
+            known, fresh = kept.get(local), bool(noted.models)
+            if known and fresh and (other := [name for name in known.keys() ^ names.keys() if name not in self.mixed(program.id)]):
+                self._mixed.setdefault(program.id, {}).update(dict.fromkeys(other))
+                news = True
+            merged = {name: (known or {}).get(name, frozenset()) | names.get(name, frozenset()) for name in {**(known or {}), **names}}
+            news = news or merged != (known or {})
+            kept[local] = merged
         return news

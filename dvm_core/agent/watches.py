@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ class Watch:
     told: bool = False  # why nothing can
     together: bool = False  # what is told of it comes with what is told of others, in one event
     asked: int = 0  # the step in which it was set
+    mixed: dict[str, str] = field(default_factory=dict)  # names of inputs that would give wrong values: why
     late: bool = False  # it has been looked for elsewhere some steps later
 
     @property
@@ -79,9 +80,14 @@ class Watch:
 
     def drop_inputs(self) -> list[Hook]:
         """Of variables that instructions turn out to make, inputs of the same name are others. Gives the hooks of these."""
-        made, out = set(self.variables) - set(self.unmade()), []
-        for program, names in self.found.items():
-            gone = [index for index, name in names.items() if index < 0 and name in made]
+        made = set(self.variables) - set(self.unmade())
+        return [hook for program in self.found for hook in self.drop(program, made)]
+
+    def drop(self, program: int, dropped: set[str]) -> list[Hook]:
+        """The program's inputs of these names are watched no longer. Gives their hooks."""
+        out: list[Hook] = []
+        if names := self.found.get(program):
+            gone = [index for index, name in names.items() if index < 0 and name in dropped]
             out += [hook for hook in self.hooks(program, 0) if hook[1] in gone]
             for index in gone:
                 del names[index], self.places[program, index], self.readers[program, index]
@@ -155,7 +161,8 @@ class Watches:
 
     def look(self) -> None:
         """On the agent's thread, for files may be read: tells why a watch found nothing in the programs made since the last look."""
-        self._session.inputs.look(any(watch.unmade() for watch in list(self._watches.values())))
+        self._session.inputs.look(any(watch.unmade() for watch in list(self._watches.values())),
+                                  any(watch.readers for watch in list(self._watches.values())))
         new = [self._new.popleft() for _ in range(len(self._new))]
         for watch in self._puzzled() if new else ():
             if why := self._why(watch, new):
@@ -209,8 +216,11 @@ class Watches:
         """The hooks for variables that are inputs of the program, if these are news. Not for names that an instruction makes anywhere."""
         named, known = self._session.inputs.of(program.id), watch.found.get(program.id, {})
         wanted = watch.unmade() if named and watch.id in self._watches else ()
+        if mixed := self._mixed(watch, program, wanted):
+            self._changes.clear(watch.drop(program.id, mixed))
+            wanted = [name for name in wanted if name not in mixed]
         fresh = [(local, name) for local, names in sorted(named.items()) for name in wanted
-                 if -1 - local not in known and (not watch.path or names.get(name, "?") in ("", real(watch.path))) and name in names]
+                 if -1 - local not in known and (not watch.path or names.get(name, frozenset()) & {"", real(watch.path)}) and name in names]
         for local, name in fresh:
             readers = [i.index for i in program.instructions if local in i.operands]
             if watch.line:
@@ -224,6 +234,19 @@ class Watches:
             watch.found.setdefault(program.id, {})[index] = name
         taken = {-1 - local for local, _ in fresh}
         return [hook for hook in watch.hooks(program.id, self._session.settings["snapshotMaxBytes"]) if hook[1] in taken]
+
+    def _mixed(self, watch: Watch, program: Any, wanted: Sequence[str]) -> set[str]:
+        """Of names that are wanted those whose values might be another tensor's: each is told of once."""
+        named, mixed = self._session.inputs.of(program.id), self._session.inputs.mixed(program.id)
+        several = len(watch.variables) > 1 or self._session.kept.takes(watch.id)
+        why = {name: "one tensor in some calls, another in others" if name in mixed else "the name of several tensors it reads"
+               for name in wanted if name in mixed or (several and sum(name in names for names in named.values()) > 1)}
+        for name, text in why.items():
+            if name not in watch.mixed:
+                watch.mixed[name] = text
+                function = place(program.instructions[0].place).function
+                self._notice(watch, f": `{name}` is {text}, in {function}: of this program it is not watched; name it apart there")
+        return set(why)
 
     def _in_line(self, watch: Watch, where: Place) -> bool:
         first, last = self._session.texts.span(where.real, watch.line)

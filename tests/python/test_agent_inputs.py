@@ -167,7 +167,7 @@ def body(x):
     monkeypatch.setattr(dvm._core, "programs", lambda: [head])
     monkeypatch.setattr(hooks, "_AT_ONCE", 0)  # what is set waits
     monkeypatch.setattr(hooks, "_AGAIN", 1e9)
-    named = SimpleNamespace(of=lambda program: {0: {"h": ""}} if program == head.id else {}, want=lambda: None)
+    named = SimpleNamespace(of=lambda program: {0: {"h": {""}}} if program == head.id else {}, mixed=lambda program: {}, want=lambda: None)
     session = SimpleNamespace(inputs=named, settings={"snapshotMaxBytes": 1 << 20}, kept=kept.Kept(), texts=None, step=lambda: 1)
     found = watches.Watches(session)
     watch = watches.Watch(1, "h", dvm._core.HOOK_CAPTURE, 1, variables=("h",))
@@ -249,6 +249,66 @@ def test_an_input_on_a_device_is_watched(adapter, model):
         else:
             assert (one["stats"]["min"], one["stats"]["max"]) == (W.min(), W.max())
     assert sorted("data" in one for one in told) == [False, True]
+
+
+MIXED = """import numpy as np
+
+import dvm_core as dvm
+
+A, B = (dvm.tensor(np.full((8, 4), value, np.float32)) for value in (1, 2))
+
+
+@dvm.jit
+def chosen(x, first):
+    return x * (A if first else B) + 7
+
+
+@dvm.jit
+def again(x, a, b):
+    t = a
+    h = x * t
+    t = b
+    return h + t
+
+
+@dvm.jit
+def outer(x, w):
+    return helper.scaled(x, w) + 9
+"""
+
+
+def values_until_notice(adapter):
+    told = adapter.event("notice")
+    assert "name it apart there" in told["text"]
+    return told["text"], [event for event in list(adapter.events) if event.get("ev") == "snapshot"]
+
+
+def test_a_name_that_is_another_tensor_in_other_calls_gives_no_value_from_then_on(adapter, tmp_path):
+    with loaded(tmp_path / "mixed_calls.py", MIXED) as module:
+        adapter.request("watch", expression="A", path=module.__file__, what="values")
+        for step in range(6):
+            module.chosen(dvm.tensor(X), step % 2 == 0).numpy()
+        text, told = values_until_notice(adapter)
+        assert "`A` is one tensor in some calls, another in others, in chosen" in text
+        assert len(told) <= 1 and all((values_of(one) == 1).all() for one in told)
+
+
+def test_an_expression_pairs_no_input_with_another_of_its_name(adapter, tmp_path):
+    with loaded(tmp_path / "mixed_names.py", MIXED) as module:
+        adapter.request("watch", expression="(t * x).max()", path=module.__file__, what="values")
+        for _ in range(3):
+            module.again(dvm.tensor(X), dvm.tensor(W), dvm.tensor(W * 2)).numpy()
+        text, told = values_until_notice(adapter)
+        assert "`t` is the name of several tensors it reads, in again" in text and told == []
+
+
+def test_a_helper_in_another_file_hides_no_argument_of_its_caller(adapter, tmp_path):
+    text = "def scaled(x, w):\n    return x * w\n"
+    with loaded(tmp_path / "mixed_helper.py", text) as helper, loaded(tmp_path / "mixed_caller.py", MIXED) as module:
+        module.helper = helper
+        adapter.request("watch", expression="w", path=module.__file__, what="values")
+        module.outer(dvm.tensor(X), dvm.tensor(W)).numpy()
+        np.testing.assert_array_equal(values_of(adapter.event("snapshot")), W)
 
 
 CELLS = """import mindspore as ms
