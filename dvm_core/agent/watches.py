@@ -243,7 +243,7 @@ class Watches:
                for name in wanted if name in mixed or (several and sum(name in names for names in named.values()) > 1)}
         for name, text in why.items():
             if name not in watch.mixed:
-                watch.mixed[name] = text
+                watch.mixed[name], watch.told = text, True
                 function = place(program.instructions[0].place).function
                 self._notice(watch, f": `{name}` is {text}, in {function}: of this program it is not watched; name it apart there")
         return set(why)
