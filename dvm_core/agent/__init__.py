@@ -88,8 +88,10 @@ def _the_book() -> Any:
     with _making:
         if _book is None:
             from .. import _core
+            from ..frontends import names
 
             _book = SourceBook(LIBRARIES)
+            names.in_force = _book.get
             _core.tell_modules(_book.imported)
             atexit.register(_core.tell_modules, None)
         return _book

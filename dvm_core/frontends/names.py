@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+from collections.abc import Callable
 from typing import Any
 
 from .. import _core
@@ -30,15 +31,26 @@ class Assignment:
         self.is_call = is_call
 
 
+# The text that a file's code was made from, where a debugger knows it: the one on disk may be a later one.
+in_force: Callable[[str], str | None] | None = None
+
+
 def line_of(file: str, line: int) -> str:
     """The source line, stripped; "" if there is none."""
-    return linecache.getline(file, line).strip() if file else ""
+    known = in_force(file) if in_force is not None and file else None
+    if known is None:
+        return linecache.getline(file, line).strip() if file else ""
+    lines = known.split("\n")
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
 def assignments(file: str) -> dict[int, Assignment]:
     """Line -> innermost assignment that covers it. Unreadable or broken source gives none."""
-    linecache.checkcache(file)
-    return _parsed(file, "".join(linecache.getlines(file)))
+    known = in_force(file) if in_force is not None else None
+    if known is None:
+        linecache.checkcache(file)
+        known = "".join(linecache.getlines(file))
+    return _parsed(file, known)
 
 
 @functools.lru_cache(maxsize=64)

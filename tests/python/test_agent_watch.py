@@ -12,11 +12,13 @@ import types
 import numpy as np
 import pytest
 from agent_harness import Refused, adapter, line_of  # noqa: F401 - the fixture among them
-from agent_watch_kit import W, X, model, run, values_of  # noqa: F401 - the fixture among them
+from agent_watch_kit import MODEL, W, X, loaded, model, run, values_of  # noqa: F401 - the fixture among them
 
-from dvm_core import _core
+import dvm_core as dvm
+from dvm_core import _core, agent
 from dvm_core.agent import places, unmatched, watches
 from dvm_core.agent.connection import TICK
+from dvm_core.frontends import names
 
 
 def test_a_watched_variable_sends_its_statistics(adapter, model):
@@ -249,3 +251,15 @@ def test_a_digest_has_the_same_number_in_its_step_whether_others_came_too_late_o
         taken(step)
     assert [(body["step"], body["ordinal"], "missing" in body) for body in told] == [
         (5, 0, False), (5, 1, True), (5, 2, False), (6, 0, False), (7, 0, False)]
+
+
+def test_names_and_lines_are_those_of_the_text_that_runs(adapter, tmp_path):
+    """Not of a later one on disk, as of a program that is attached to after its file was edited."""
+    with loaded(tmp_path / "edited.py", MODEL) as module:
+        agent.remember_sources()
+        path = tmp_path / "edited.py"
+        path.write_text(MODEL.replace("    s = h", "    print()\n    s = h"))
+        adapter.request("watch", expression="s", path=str(path), what="values")
+        module.forward(dvm.tensor(X), dvm.tensor(W)).numpy()
+        np.testing.assert_array_equal(values_of(adapter.event("snapshot")), X * W + np.float32(1.5))
+        assert names.line_of(str(path), 7) == "s = h + 1.5"
