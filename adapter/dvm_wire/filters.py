@@ -10,6 +10,8 @@ import ast
 import re
 from dataclasses import dataclass
 
+from . import syntax
+
 FLOAT64, FUSED = "float64", "fused"  # what `diverged` compares with; else a device
 _DRIFT = "error > 1e-3 + 16 * eps"
 # filter -> (the condition where none is given, what every condition of it implies)
@@ -62,7 +64,7 @@ class Read:
 def names_in(expression: str) -> set[str]:
     """The names an expression mentions; none if it cannot be parsed."""
     try:
-        return {node.id for node in ast.walk(ast.parse(expression.strip(), mode="eval")) if isinstance(node, ast.Name)}
+        return {node.id for node in ast.walk(syntax.parse(expression.strip(), mode="eval")) if isinstance(node, ast.Name)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
 
@@ -111,7 +113,7 @@ def _of_error(text: str, default: str) -> str:
 
 def _check(whole: str, said: str) -> None:
     try:
-        ast.parse(whole, mode="eval")
+        syntax.parse(whole, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise WrongFilter(f"the condition `{said}` is not an expression: {getattr(error, 'msg', error)}") from None
     unknown = sorted(names_in(whole) - set(COLUMNS) - FUNCTIONS)

@@ -1,11 +1,12 @@
 """When a breakpoint that was reached stops: conditions, hit counts, log messages. debugpy's syntax, since its users know it."""
 from __future__ import annotations
 
-import ast
 import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from dvm_wire import syntax
 
 from . import naming
 
@@ -36,7 +37,7 @@ def _check(condition: str) -> None:
     """Raises BadCondition for a text that is no expression. What its names mean is known at a stop only."""
     try:
         if condition.strip():
-            ast.parse(naming.spelled(condition.strip()), mode="eval")
+            syntax.parse(naming.spelled(condition.strip()), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise BadCondition(f"the condition `{condition.strip()}` is not an expression: {getattr(error, 'msg', error)}") from None
 

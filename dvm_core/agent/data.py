@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dvm_wire import syntax
 
 from .. import _core
 from . import naming, values
@@ -310,7 +311,7 @@ def _captured_function(view: Any) -> str:
 
 def _sliced(names: Names, text: str) -> tuple[Tensor | None, str]:
     try:
-        node = ast.parse(text, mode="eval").body
+        node = syntax.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None, ""
     if not isinstance(node, ast.Subscript):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any
 
 import numpy as np
+from dvm_wire import syntax
 from dvm_wire.filters import NUMPY
 
 from . import large
@@ -57,7 +58,7 @@ _TEXT_METHODS = frozenset(("startswith", "endswith", "lower", "upper", "strip", 
 def parsed(expression: str) -> ast.expr:
     """An expression's tree, which nobody changes. Raises Refused."""
     try:
-        return ast.parse(expression.strip(), mode="eval").body
+        return syntax.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Refused(f"not an expression: {getattr(error, 'msg', error)}") from None
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from dvm_wire import syntax
+
 from .. import _core, _library_prefixes
 from ..hotreload import SourceBook
 
@@ -123,14 +125,14 @@ def function_around(text: str, line: int) -> ast.FunctionDef | ast.AsyncFunction
 def functions_of(text: str) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
     """All functions of a source text, () where it is none."""
     try:
-        return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        return tuple(node for node in ast.walk(syntax.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested more deeply than the parser goes
         return ()
 
 
 def _statement_spans(text: str) -> list[tuple[int, int]]:
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError):
         return []
     spans = []

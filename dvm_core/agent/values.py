@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 import numpy as np
+from dvm_wire import syntax
 
 from .. import _core
 from ..bf16 import convert_from_bf16
@@ -149,7 +150,7 @@ def parse_slice(text: str) -> tuple[Any, ...]:
     if inner.startswith("[") and inner.endswith("]"):
         inner = inner[1:-1]
     try:
-        node = ast.parse(f"_[{inner or '...'}]", mode="eval").body
+        node = syntax.parse(f"_[{inner or '...'}]", mode="eval").body
         assert isinstance(node, ast.Subscript)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         return tuple(_index(part) for part in parts)

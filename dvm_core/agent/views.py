@@ -8,6 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from dvm_wire import syntax
 
 from .. import _core
 from ..hotreload.live import qualname
@@ -294,9 +295,9 @@ def _statement(frame: FrameType, texts: Texts) -> ast.AST:
 @functools.lru_cache(maxsize=256)
 def _parsed(text: str) -> ast.AST:
     try:
-        return ast.parse(text.rstrip(":") if text.endswith(":") else text)
+        return syntax.parse(text.rstrip(":") if text.endswith(":") else text)
     except (SyntaxError, ValueError):
         try:
-            return ast.parse(text + " pass")  # the head of an `if` or a loop
+            return syntax.parse(text + " pass")  # the head of an `if` or a loop
         except (SyntaxError, ValueError):
             return ast.Module([], [])

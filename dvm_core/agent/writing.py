@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dvm_wire import syntax
 
 from .. import devices, dtypes
 from ..bf16 import convert_to_bf16
@@ -164,7 +165,7 @@ def assign(session: Session, arguments: Arguments) -> Answer:
 
 def _part(names: Names, target: str) -> tuple[Tensor, tuple[Any, ...]]:
     try:
-        node = ast.parse(names.spelled(target), mode="eval").body
+        node = syntax.parse(names.spelled(target), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         node = None
     if not isinstance(node, ast.Subscript):

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from dvm_wire import syntax
 
 from .. import _core
 from ..errors import ArgumentError
@@ -215,7 +216,7 @@ def _name_values(function: Callable[..., Any], nodes: Iterable[NDObject]) -> Non
     """Gives the last node of every assignment the name it is assigned to, so that the debugger can speak of `h`."""
     try:
         source, first = inspect.getsourcelines(function)
-        tree = ast.parse(textwrap.dedent("".join(source)))
+        tree = syntax.parse(textwrap.dedent("".join(source)))
     except (OSError, SyntaxError):
         return
     names = {}

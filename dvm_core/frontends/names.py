@@ -11,6 +11,8 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
+from dvm_wire import syntax
+
 from .. import _core
 
 Span = tuple[tuple[int, int], tuple[int, int]]  # (line, column) of the start and the end, as places count them
@@ -56,7 +58,7 @@ def assignments(file: str) -> dict[int, Assignment]:
 @functools.lru_cache(maxsize=64)
 def _parsed(file: str, text: str) -> dict[int, Assignment]:
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError):
         return {}
     lines = text.split("\n")

@@ -5,6 +5,8 @@ import ast
 import os
 from collections.abc import Iterable
 
+from dvm_wire import syntax
+
 from .transaction import Transaction
 
 
@@ -26,7 +28,7 @@ def reason(undone: Iterable[Transaction], later: Iterable[Transaction]) -> str:
 def _names(text: str) -> set[str]:
     """All names a text mentions."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(syntax.parse(text)):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):

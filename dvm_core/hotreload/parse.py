@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from dvm_wire import syntax
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -88,7 +90,7 @@ class Stub(ast.expr):
 
 def parse(path: str, text: str) -> Source:
     """Parses and compiles `text` as the file `path`. Raises SyntaxError, ValueError (a null byte)."""
-    tree = ast.parse(text, path)
+    tree = syntax.parse(text, path)
     code = compile(tree, path, "exec", dont_inherit=True)
     collector = Collector()  # copies what it changes: the tree stays what was compiled
     statements = collector.body(tree.body, None, "")

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import ast
 
+from dvm_wire import syntax
+
 from .parse import Collector, Source, attach_codes, inner_codes, parse, span
 
 
@@ -30,7 +32,7 @@ def _beside(old: Source, text: str) -> Source | None:
     if lines[first - 2].endswith("\\") or lines[last - 1].endswith("\\"):
         return None
     try:  # blank lines before it: everything has its place in the file
-        tree = ast.parse("\n" * (first - 1) + "\n".join(lines[first - 1:last]) + "\n" * (last < len(lines)), old.path)
+        tree = syntax.parse("\n" * (first - 1) + "\n".join(lines[first - 1:last]) + "\n" * (last < len(lines)), old.path)
         collector = Collector()
         nodes, statements = list(tree.body), collector.body(tree.body, None, "")
         if _imports(statements) != _imports(old.statements[low:high]):

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
+from dvm_wire import syntax
+
 from .live import Live, frames
 from .parse import Source, all_codes
 from .sources import SourceBook
@@ -79,7 +81,7 @@ def stale(module: ModuleType, key: str, book: SourceBook) -> list[tuple[str, int
         text = book.get(file) if isinstance(file, str) and other is not module else None
         if text is None or key.rpartition(".")[2] not in text:
             continue
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
         spelled = set(_spellings(tree, other, module, key))
         now = running_line(vars(other))
         lines = [part.lineno for node in tree.body if now is None or (node.end_lineno or node.lineno) < now
@@ -129,7 +131,7 @@ def importers(module: ModuleType, name: str, book: SourceBook) -> list[tuple[Mod
         text = book.get(file) if isinstance(file, str) else None
         if other is module or text is None or name not in text:
             continue
-        for node in ast.parse(text).body:
+        for node in syntax.parse(text).body:
             if isinstance(node, ast.ImportFrom) and _resolve(node, other) == module.__name__:
                 found += [(other, alias.asname or name) for alias in node.names if alias.name == name]
     return found
