@@ -13,7 +13,12 @@ ProgramPtr launched(const RandomGraph& program, const std::string& name) {
   ProgramPtr made;
   try {
     record(g, program, 0, program.count());
-    Graph::Flush f = g.flush({program.values() - 1}, {}, [&](const ProgramPtr& p, bool is_new) { if (is_new) made = p; }, nullptr);
+    Graph::Flush f = g.flush(
+        {program.values() - 1}, {},
+        [&](const ProgramPtr& p, bool is_new) {
+          if (is_new) made = p;
+        },
+        nullptr);
     if (f.launch) f.launch->run();
     g.finish(f);
   } catch (const UserError&) { return nullptr; }
