@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dvm_wire import new_token
@@ -15,6 +14,7 @@ from .agent_server import connect_relay
 from .config import Config, environment_for, for_debugpy, own_path
 from .debugpy_peer import DebugpyPeer
 from .errors import RequestError
+from .own_arguments import TEXT, TEXTS, Kind
 from .processes import asleep_since, children, launcher_of
 from .rank import Member
 from .registry import Body, Needs, capabilities, request
@@ -156,29 +156,21 @@ def _both(first: str, second: str) -> str:
     return f"{first}, {second}" if first and second else ""
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, str) or isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
 def _is_variables(value: object) -> bool:
     return isinstance(value, dict) and all(item is None or isinstance(item, str) for item in value.values())
 
 
-# What a launch must have where it has it: in words, and whether a value is that.
-_LAUNCHES: dict[str, tuple[str, Callable[[object], bool]]] = {
-    **dict.fromkeys(("program", "module", "cwd"), ("a text", lambda value: isinstance(value, str))),
-    **dict.fromkeys(("args", "python"), ("a text, or a list of texts", _is_texts)),
-    "env": ("an object of texts", _is_variables),
-}
+# What a launch must have where it has it.
+_LAUNCHES = {"program": TEXT, "module": TEXT, "cwd": TEXT, "args": TEXTS, "python": TEXTS, "env": Kind("an object of texts", _is_variables)}
 
 
 def check_program(config: Config) -> None:
     """Raises RequestError for what cannot be started. debugpy would answer with the launcher's traceback; usual mistakes deserve a
     sentence, and a restart that is refused leaves the program alone."""
     arguments = config.arguments
-    for name, (words, fits) in _LAUNCHES.items():
-        if arguments.get(name) is not None and not fits(arguments[name]):
-            raise RequestError(f'"{name}" of a launch must be {words}, not {arguments[name]!r:.80}', show=True)
+    for name, kind in _LAUNCHES.items():
+        if arguments.get(name) is not None and not kind.fits(arguments[name]):
+            raise RequestError(f'"{name}" of a launch must be {kind.words}, not {arguments[name]!r:.80}', show=True)
     if arguments.get("sudo"):
         return
     program, folder, python = (arguments.get(name) or "" for name in ("program", "cwd", "python"))

@@ -35,12 +35,13 @@ def _number(least: float, words: str) -> Kind:
     return Kind(words, lambda value: type(value) in (int, float) and math.isfinite(value) and value >= least)
 
 
-def _is_what(value: Any) -> bool:
+def _is_texts(value: Any) -> bool:
     return isinstance(value, str) or isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 _WHOLE, _COUNT, _FROM_ONE = _whole(), _whole(0), _whole(1)
-_TEXT, _FLAG = Kind("a text", lambda value: isinstance(value, str)), Kind("true or false", lambda value: isinstance(value, bool))
+TEXT, TEXTS = Kind("a text", lambda value: isinstance(value, str)), Kind("a text, or a list of texts", _is_texts)
+_FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 _OBJECT = Kind("an object that names a tensor", lambda value: isinstance(value, dict))
 _FILE = Kind("the file's path, a text", is_path)
 _PAIR = _list_of(_WHOLE, "a list of two whole numbers", 2)
@@ -50,17 +51,17 @@ _MARGIN = _number(0, "a number, at least 0")
 ARGUMENTS: dict[str, Kind] = {
     "watchId": _WHOLE, "snapshot": _COUNT, "variablesReference": _WHOLE,
     "memoryReference": Kind("a text", lambda value: type(value) in (str, int)),
-    "ref": _WHOLE, "expression": _TEXT, "name": _TEXT, "path": _FILE, "line": _FROM_ONE, "program": _WHOLE, "id": _WHOLE,
+    "ref": _WHOLE, "expression": TEXT, "name": TEXT, "path": _FILE, "line": _FROM_ONE, "program": _WHOLE, "id": _WHOLE,
     "instruction": _COUNT, "everyN": _whole(1, words="a whole number of steps"),
-    "keep": _whole(0, MOST_KEPT, "a whole number of snapshots"), "what": Kind("a text, or a list of texts", _is_what),
-    "slice": _TEXT, "offset": _COUNT, "count": _COUNT, "maxBytes": _COUNT, "axes": _PAIR, "rows": _PAIR, "columns": _PAIR,
+    "keep": _whole(0, MOST_KEPT, "a whole number of snapshots"), "what": TEXTS,
+    "slice": TEXT, "offset": _COUNT, "count": _COUNT, "maxBytes": _COUNT, "axes": _PAIR, "rows": _PAIR, "columns": _PAIR,
     "most": _list_of(_FROM_ONE, "a list of two whole numbers, at least 1", 2), "indices": _list_of(_WHOLE, "a list of whole numbers"),
     "texts": _FLAG, "shades": _FLAG, "together": _FLAG, "a": _OBJECT, "b": _OBJECT, "tolerance": _MARGIN, "relative": _MARGIN,
-    "data": _TEXT, "dtype": _TEXT,
-    "shape": _list_of(_COUNT, "a list of whole numbers, at least 0"), "steps": _PAIR, "step": _WHOLE, "title": _TEXT,
+    "data": TEXT, "dtype": TEXT,
+    "shape": _list_of(_COUNT, "a list of whole numbers, at least 0"), "steps": _PAIR, "step": _WHOLE, "title": TEXT,
     "html": Kind("true, or the file's path", lambda value: isinstance(value, bool) or is_path(value)),
-    "from": _TIME, "to": _TIME, "fresh": _FLAG, "select": _WHOLE, "level": _TEXT, "area": _whole(-1), "on": _FLAG, "device": _TEXT,
-    "format": _TEXT,
+    "from": _TIME, "to": _TIME, "fresh": _FLAG, "select": _WHOLE, "level": TEXT, "area": _whole(-1), "on": _FLAG, "device": TEXT,
+    "format": TEXT,
 }
 REQUIRED: dict[str, tuple[str, ...]] = {
     "dvm/unwatch": ("watchId",), "dvm/compare": ("a", "b"), "dvm/line": ("path", "line"), "dvm/reload": ("path",),

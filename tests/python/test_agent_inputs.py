@@ -117,8 +117,7 @@ def test_a_value_above_the_limit_is_a_placeholder(adapter, model):
     assert adapter.event("snapshot")["reason"] == "128 bytes are more than the limit of 100"
 
 
-def test_a_name_that_an_instruction_makes_is_that_and_no_argument_of_another_function(adapter, tmp_path):
-    text = """import dvm_core as dvm
+TWO_FUNCTIONS = """import dvm_core as dvm
 
 
 @dvm.jit
@@ -131,7 +130,10 @@ def body(x):
     h = x * 3
     return h
 """
-    with loaded(tmp_path / "two_functions.py", text) as module:
+
+
+def test_a_name_that_an_instruction_makes_is_that_and_no_argument_of_another_function(adapter, tmp_path):
+    with loaded(tmp_path / "two_functions.py", TWO_FUNCTIONS) as module:
         adapter.request("watch", expression="h", path=module.__file__, what="values")
         module.head(dvm.tensor(X)).numpy()
         np.testing.assert_array_equal(values_of(adapter.event("snapshot")), X)  # nothing else is called so yet
@@ -144,20 +146,7 @@ def body(x):
 
 
 def test_the_hook_of_an_input_that_is_dropped_before_it_is_set_does_not_come_back(tmp_path, monkeypatch):
-    text = '''import dvm_core as dvm
-
-
-@dvm.jit
-def head(h):
-    return h + 7
-
-
-@dvm.jit
-def body(x):
-    h = x * 7
-    return h
-'''
-    with loaded(tmp_path / "dropped_inputs.py", text) as module:
+    with loaded(tmp_path / "dropped_inputs.py", TWO_FUNCTIONS.replace("+ 1", "+ 7").replace("* 3", "* 7")) as module:
         before = {program.id for program in dvm._core.programs()}
         module.head(dvm.tensor(X)).numpy()
         module.body(dvm.tensor(X)).numpy()
