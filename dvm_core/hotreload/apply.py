@@ -71,19 +71,16 @@ class Patch:
 
     def apply(self) -> None:
         """Makes all assignments or, if one fails, none; its error is raised then."""
-        before = turns.interval()
-        turns.set_interval(turns.LONG)  # no other thread runs a mixture of old and new functions in between
-        try:
-            for assignment in self.assignments[self.applied:]:
-                assignment.old = assignment.read()
-                self.applied += 1  # first: a signal's exception may come between the two
-                assignment.write(assignment.new)
-        except BaseException:
-            with contextlib.suppress(Exception):  # of the one that takes no new value, and no old one
-                self.revert()
-            raise
-        finally:
-            turns.set_interval(before)
+        with turns.uninterrupted():  # no other thread runs a mixture of old and new functions in between
+            try:
+                for assignment in self.assignments[self.applied:]:
+                    assignment.old = assignment.read()
+                    self.applied += 1  # first: a signal's exception may come between the two
+                    assignment.write(assignment.new)
+            except BaseException:
+                with contextlib.suppress(Exception):  # of the one that takes no new value, and no old one
+                    self.revert()
+                raise
 
     def revert(self) -> None:
         """Puts back what was there before, last change first. All of it, though one refuses: its error is raised in the end."""

@@ -12,8 +12,9 @@ SHORT = 500  # microseconds that the training thread waits for the GIL at most w
 LONG = 1_000_000  # longer than a swap takes: no other thread runs in between
 
 _lock = threading.Lock()
-_inside = 0
-_before = 0
+_short = _whole = 0  # who wants short turns, and who wants none but its own
+_ours: int | None = None  # what was set for them; None: the interval is the program's
+_before = 0  # the program's
 _without = _within = 0  # who wants no collection, and who of them wants it for a while
 _uncollected = False  # whether it is off for them
 
@@ -27,22 +28,27 @@ def set_interval(microseconds: int) -> None:
     sys.setswitchinterval((microseconds + 0.5) / 1e6)  # what is left of a microsecond is cut off
 
 
-def begin() -> None:
-    """Until the matching `end`; any thread may call either. A shorter interval of the program's own is left alone."""
-    global _inside, _before
+def _turn(short: int = 0, whole: int = 0) -> None:
+    """Counts who wants what, in any order and from any thread, and sets what follows from it. An interval that is not the one set
+    here is the program's, whenever it set it: that one comes back in the end."""
+    global _short, _whole, _ours, _before
     with _lock:
-        _inside += 1
-        if _inside == 1:
-            _before = interval()
-            set_interval(min(SHORT, _before))
+        _short, _whole = _short + short, _whole + whole
+        if (now := interval()) != _ours:
+            _before = now
+        wanted = LONG if _whole else min(SHORT, _before) if _short else _before
+        if wanted != now:
+            set_interval(wanted)
+        _ours = wanted if _short or _whole else None
+
+
+def begin() -> None:
+    """Short turns until the matching `end`; any thread may call either. A shorter interval of the program's own is left alone."""
+    _turn(short=+1)
 
 
 def end() -> None:
-    global _inside
-    with _lock:
-        _inside -= 1
-        if not _inside and interval() == min(SHORT, _before):  # else the program has set another one meanwhile
-            set_interval(_before)
+    _turn(short=-1)
 
 
 @contextlib.contextmanager
@@ -52,6 +58,16 @@ def short_turns() -> Iterator[None]:
         yield
     finally:
         end()
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """No other thread runs Python inside, unless this one waits."""
+    _turn(whole=+1)
+    try:
+        yield
+    finally:
+        _turn(whole=-1)
 
 
 @contextlib.contextmanager
@@ -90,12 +106,9 @@ def _collect(without: int, within: int) -> None:
 
 def _in_child() -> None:
     """A forked child has no thread that reloads: what was set for one ends."""
-    global _lock, _inside, _uncollected, _without, _within
+    global _lock, _short, _whole, _uncollected, _without, _within
     _lock = threading.Lock()
-    if _inside:
-        _inside = 0
-        if interval() == min(SHORT, _before):
-            set_interval(_before)
+    _turn(-_short, -_whole)
     _without = _within = 0
     if _uncollected:
         _uncollected = False

@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 from dvm_wire.saves import read
 from reload_kit import Answers, Calls, program  # noqa: F401 - a fixture
 
-from dvm_core.hotreload import Host, Reloader, SourceBook, names, turns
+from dvm_core.hotreload import Host, Reloader, SourceBook, names
 from dvm_core.hotreload.apply import Assignment, Patch
 
 # ruff: noqa: F811 - fixtures are named as what they are imported as
@@ -90,19 +89,6 @@ def test_all_is_put_back_though_one_place_refuses():
     with pytest.raises(ValueError, match="no"):
         patch.revert()
     assert values == {"a": 1, "c": 3}
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_forked_while_a_save_is_worked_on_collects_and_has_its_turns():
-    while turns._inside:  # the end of another test's save
-        time.sleep(0.01)
-    before = turns.interval()
-    with turns.short_turns(), turns.no_collection():
-        child = os.fork()
-        if not child:
-            os._exit(gc.isenabled() and turns.interval() == before)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-    assert gc.isenabled() and turns.interval() == before
 
 
 def test_what_is_no_file_is_refused_and_leaves_no_descriptor(tmp_path):
