@@ -107,6 +107,16 @@ void clear_hook(int64_t program, int instruction, int kind, int64_t hook) {
   program_by_id(program)->change_hooks({h}, {});
 }
 
+// The bytes of a capture; many of them as a view of the copy that was made, not as another one.
+nb::object data_of(const HookEvent& e) {
+  constexpr size_t kViewedFrom = size_t{64} << 10;
+  const size_t n = e.bytes();
+  if (n < kViewedFrom) return nb::bytes(n ? static_cast<const char*>(e.data->data) : "", n);
+  const nb::capsule owner(new std::shared_ptr<Storage>(e.data), [](void* o) noexcept { delete static_cast<std::shared_ptr<Storage>*>(o); });
+  const nb::object array = nb::cast(nb::ndarray<nb::numpy, const uint8_t, nb::shape<-1>>(e.data->data, {n}, owner));
+  return nb::steal(PyMemoryView_FromObject(array.ptr()));
+}
+
 nb::dict event_dict(HookEvent& e) {
   using E = HookEvent;
   nb::dict d = told(e, "kind", &E::kind, "hook", &E::hook, "program", &E::program, "instruction", &E::instruction, "launch", &E::launch, "step", &E::step,
@@ -116,7 +126,7 @@ nb::dict event_dict(HookEvent& e) {
   if (e.kind == "stats") {
     d["stats"] = stats_dict(e.stats);
   } else {
-    d["data"] = nb::bytes(reinterpret_cast<const char*>(e.data.data()), e.data.size());
+    d["data"] = data_of(e);
     d["placeholder"] = e.placeholder;
   }
   return d;

@@ -25,10 +25,10 @@ class Queue {
   void push(HookEvent event) {
     event.time_ns = now_ns();
     std::lock_guard lock(mutex_);
-    bytes_ += event.data.size();
+    bytes_ += event.bytes();
     events_.push_back(std::move(event));
     while (events_.size() > kMaxEvents || (bytes_ > kMaxBytes && events_.size() > 1)) {
-      bytes_ -= events_.front().data.size();
+      bytes_ -= events_.front().bytes();
       log_freed(events_.front().log_id);
       events_.pop_front();
       ++dropped_;
@@ -40,7 +40,7 @@ class Queue {
     std::lock_guard lock(mutex_);
     std::vector<HookEvent> out;
     while (!events_.empty() && static_cast<int64_t>(out.size()) < limit) {
-      bytes_ -= events_.front().data.size();
+      bytes_ -= events_.front().bytes();
       log_freed(events_.front().log_id);
       out.push_back(std::move(events_.front()));
       events_.pop_front();

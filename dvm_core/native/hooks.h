@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "memory.h"
 #include "program.h"
 
 namespace dvm {
@@ -40,7 +41,8 @@ struct HookEvent {
   Dims shape;
   DType dtype = DType::kNone;
   Stats stats;
-  std::vector<uint8_t> data;
+  std::shared_ptr<Storage> data;  // of a capture: null where it has none, as of a placeholder
+  size_t bytes() const { return data ? data->bytes : 0; }
   int64_t log_id = -1;           // of the data, in the memory log
   std::string placeholder;       // why there is no data
   int64_t time_ns = 0;

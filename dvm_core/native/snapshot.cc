@@ -50,7 +50,7 @@ Publisher*& publisher() {
 }
 
 void publish_placeholder(HookEvent event, std::string reason) {
-  event.data.clear();
+  event.data.reset();
   event.placeholder = std::move(reason);
   counters.placeholders.fetch_add(1);
   publish(std::move(event));
@@ -80,16 +80,16 @@ std::string no_memory(int64_t bytes) { return "no memory for " + std::to_string(
 // From memory of the host.
 bool copy_here(HookEvent& event, const Value& value, int64_t bytes) {
   try {
-    event.data.resize(static_cast<size_t>(bytes));
+    event.data = allocate_unlogged(static_cast<size_t>(bytes));
     if (bytes && memory_log_on()) {
       BufferTag tag;
       tag.cls = "snapshot";
       tag.place = event.place;
       tag.program = event.program;
       tag.instruction = event.instruction;
-      event.log_id = log_buffer(event.data.data(), bytes, tag);
+      event.log_id = log_buffer(event.data->data, bytes, tag);
     }
-    copy_contiguous(event.data.data(), value);
+    copy_contiguous(event.data->data, value);
     return true;
   } catch (const std::bad_alloc&) { return false; }
 }

@@ -99,9 +99,9 @@ DVM_SCENARIO(devices) {
     if (!event.placeholder.empty()) continue;
     ++published;
     float first, other;
-    std::memcpy(&first, event.data.data(), sizeof first);
-    for (size_t i = 0; i < event.data.size(); i += sizeof first) {
-      std::memcpy(&other, event.data.data() + i, sizeof first);
+    std::memcpy(&first, event.data->data, sizeof first);
+    for (size_t i = 0; i < event.bytes(); i += sizeof first) {
+      std::memcpy(&other, static_cast<char*>(event.data->data) + i, sizeof first);
       CHECK(other == first, "a snapshot is of several launches");
     }
   }
