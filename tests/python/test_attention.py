@@ -172,6 +172,9 @@ def test_a_sum_of_minus_zero_becomes_what_it_is_over_all_columns():
     for i, a in enumerate(arrays):
         p.inputs[i + 1] = a
     want = unfused(p, [out]).array(out)
-    zeros = want[10:50][want[10:50] == 0]
-    assert np.signbit(zeros).any() and not np.signbit(zeros).all()
+    negative = np.signbit(want[10:50][want[10:50] == 0])
+    if _core.simd_level() == "baseline":  # without fused multiply-add a product is -0 before it is added to +0
+        assert negative.size and not negative.any()
+    else:
+        assert negative.any() and not negative.all()
     assert same_bits(run(p, [out])[0].array(out), want)
