@@ -33,6 +33,7 @@ inline void fill(void* dst, const void* value, int64_t n, int item) {
 // As many 4-byte items as a vector has: squares of them are turned in registers.
 typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
 inline constexpr int kWords = kVectorBytes / 4;
+inline constexpr int64_t kFewStreams = 64;  // rows whose lines stay in the first-level cache while all of them are gone through
 
 // One half of x and y, item by item in turn: a0 b0 a1 b1 ...
 template <int First, int... I>
@@ -113,20 +114,36 @@ DVM_INLINE void transpose_words(char* dst, int64_t dst_stride, const char* src, 
 template <class T>
 void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows, int64_t cols) {
   constexpr int64_t kItem = sizeof(T), kSide = 64 / kItem;  // blocks of whole cache lines
-  for (int64_t r0 = 0; r0 < rows; r0 += kSide)
-    for (int64_t c0 = 0; c0 < cols; c0 += kSide) {
-      const int64_t r1 = smaller(r0 + kSide, rows), c1 = smaller(c0 + kSide, cols);
-      int64_t r = r0;
-      if constexpr (kItem == 4)
-        for (; r + kWords <= r1; r += kWords) {
-          int64_t c = c0;
-          for (; c + kWords <= c1; c += kWords) transpose_words(dst + r * dst_stride + c * kItem, dst_stride, src + c * src_stride + r * kItem, src_stride);
-          for (; c < c1; ++c)
-            for (int64_t i = r; i < r + kWords; ++i) memcpy(dst + i * dst_stride + c * kItem, src + c * src_stride + i * kItem, kItem);
+  const auto items = [&](int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
+    for (int64_t r = r0; r < r1; ++r)
+      for (int64_t c = c0; c < c1; ++c) memcpy(dst + r * dst_stride + c * kItem, src + c * src_stride + r * kItem, kItem);
+  };
+  int64_t r = 0;
+  if constexpr (kItem == 4) {
+    // So many streams are not read ahead by themselves: while lines of a few rows are turned, their next ones are on their way.
+    const bool few = cols <= kFewStreams;
+    for (; r + kSide <= rows; r += kSide) {
+      int64_t c = 0;
+      for (; c + kWords <= cols; c += kWords) {
+        const char* from = src + c * src_stride + r * kItem;
+        char* to = dst + r * dst_stride + c * kItem;
+        if (few) {
+          DVM_UNROLL
+          for (int i = 0; i < kWords; ++i) __builtin_prefetch(from + i * src_stride + 64);
         }
-      for (; r < r1; ++r)
-        for (int64_t c = c0; c < c1; ++c) memcpy(dst + r * dst_stride + c * kItem, src + c * src_stride + r * kItem, kItem);
+        DVM_UNROLL
+        for (int64_t part = 0; part < kSide; part += kWords) transpose_words(to + part * dst_stride, dst_stride, from + part * kItem, src_stride);
+      }
+      items(r, r + kSide, c, cols);
     }
+    for (; r + kWords <= rows; r += kWords) {
+      int64_t c = 0;
+      for (; c + kWords <= cols; c += kWords) transpose_words(dst + r * dst_stride + c * kItem, dst_stride, src + c * src_stride + r * kItem, src_stride);
+      items(r, r + kWords, c, cols);
+    }
+  }
+  for (; r < rows; r += kSide)
+    for (int64_t c = 0; c < cols; c += kSide) items(r, smaller(r + kSide, rows), c, smaller(c + kSide, cols));
 }
 
 // ---- any strides --------------------------------------------------------------------------------------------------------------------------

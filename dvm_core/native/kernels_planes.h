@@ -28,8 +28,10 @@ inline void plane_rows(float* dst, const float* src, const Window& w, const Plan
 struct OffsetRows {
   const float* b;
   const int32_t* offset;
-  DVM_INLINE const float* at(int v) const { return b + *offset + v * kVf; }
-  DVM_INLINE void next() { ++offset; }
+  DVM_INLINE const float* at(int u, int v) const { return b + offset[u] + v * kVf; }
+  template <int Steps, int Wide>
+  DVM_INLINE void fetch() const {}
+  DVM_INLINE void next(int steps) { offset += steps; }
 };
 template <bool Edge, int Rows, int Wide>
 void offset_tile(const float* a, const float* b, const int32_t* offsets, int64_t k, float* c, int64_t ldc, bool add, int64_t cols) {
