@@ -5,7 +5,7 @@ import * as vscode from 'vscode';
 import { HoverExpressions, InlineValues } from './editor/inline';
 import { Language } from './editor/language';
 import { AdapterFactory } from './launch/adapter';
-import { ConfigurationProvider } from './launch/configuration';
+import { ConfigurationProvider, readyMade } from './launch/configuration';
 import { findInterpreter, ensureUsable, forgetProbes } from './launch/interpreter';
 import { pickProcess } from './launch/process';
 import { guarded, log } from './log';
@@ -63,7 +63,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     tree,
     view,
     vscode.debug.registerDebugConfigurationProvider('dvm', configurations),
-    vscode.debug.registerDebugConfigurationProvider('dvm', configurations, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
+    vscode.debug.registerDebugConfigurationProvider('dvm', readyMade, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
     vscode.debug.registerDebugAdapterDescriptorFactory('dvm', new AdapterFactory(context.extensionPath, sessions)),
     vscode.languages.registerInlineValuesProvider(PYTHON, new InlineValues(sessions)),
     vscode.languages.registerEvaluatableExpressionProvider(PYTHON, new HoverExpressions()),

@@ -15,6 +15,27 @@ const CURRENT_FILE = {
   console: 'integratedTerminal',
 };
 
+/** What can be started without a launch.json, as the list of debuggers offers it. */
+const READY_MADE: readonly vscode.DebugConfiguration[] = [
+  CURRENT_FILE,
+  { ...CURRENT_FILE, name: l10n.t('DVM: Current File on a Simulated NPU'), dvm: { device: 'npu-sim:910b' } },
+  {
+    name: l10n.t('DVM: Current File in Two Ranks (torchrun)'),
+    type: 'dvm',
+    request: 'launch',
+    module: 'torch.distributed.run',
+    args: ['--standalone', '--nproc-per-node', '2', '${file}'],
+    console: 'integratedTerminal',
+  },
+  { name: l10n.t('DVM: Running Process'), type: 'dvm', request: 'attach', processId: '${command:pickProcess}' },
+];
+
+export const readyMade: vscode.DebugConfigurationProvider = {
+  /** The editor asks for each folder, and once more for none: what it is told then is shown beside the rest. */
+  provideDebugConfigurations: (folder) =>
+    folder || !vscode.workspace.workspaceFolders?.length ? READY_MADE.map((c) => ({ ...c })) : [],
+};
+
 export class ConfigurationProvider implements vscode.DebugConfigurationProvider {
   provideDebugConfigurations(): vscode.DebugConfiguration[] {
     return [{ ...CURRENT_FILE }];

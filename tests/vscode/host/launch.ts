@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as vscode from 'vscode';
 import { adapterEnvironment, adapterPython } from '../../../extension/src/launch/adapter';
-import { applyEnvFile, ConfigurationProvider, problemOf } from '../../../extension/src/launch/configuration';
+import { applyEnvFile, ConfigurationProvider, problemOf, readyMade } from '../../../extension/src/launch/configuration';
 import { findInterpreter, localEnvironment, probe } from '../../../extension/src/launch/interpreter';
 import { parseProcesses } from '../../../extension/src/launch/process';
 import type { Tests } from './groups';
@@ -27,6 +27,14 @@ export const launch: Tests = {
     const provider = new ConfigurationProvider();
     const resolved = await provider.resolveDebugConfiguration(folder(), {} as vscode.DebugConfiguration);
     assert.deepEqual([resolved?.type, resolved?.program], ['dvm', '${file}']);
+  },
+
+  'what is offered without launch.json can start': async () => {
+    const offered = (await readyMade.provideDebugConfigurations?.(folder())) ?? [];
+    const started = offered.map((c) => ({ ...c, ...(c['program'] ? { program: trainFile().fsPath } : {}) }));
+    assert.deepEqual(started.map(problemOf).filter(Boolean), []);
+    const ranks = offered.find((c) => c['module'] === 'torch.distributed.run');
+    assert.ok(ranks?.['args'].includes('${file}'));
   },
 
   'an env file joins env, which wins; a missing default one is no error': async () => {
