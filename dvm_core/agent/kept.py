@@ -38,8 +38,23 @@ class _Shelf:
     """What is kept of one watch, oldest first, and what its events wait for."""
     limit: int
     snapshots: collections.deque[Snapshot] = field(default_factory=collections.deque)
+    bytes: int = 0  # of these
     told: float = 0.0  # when its last event went out
     waiting: Answer | None = None
+
+    def put(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
+        self.bytes += snapshot.bytes
+        while len(self.snapshots) > self.limit:
+            self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        self.bytes -= self.snapshots.popleft().bytes
+
+    @property
+    def history(self) -> int:
+        """Bytes of those that may go: all but the newest."""
+        return self.bytes - self.snapshots[-1].bytes if self.snapshots else 0
 
 
 class Kept:
@@ -66,19 +81,17 @@ class Kept:
         held, code, shape, data = self._shelves[watch], event["dtype"], tuple(event["shape"]), event["data"]
         tensor = Tensor(name, code, shape, functools.partial(array_of, data, code, shape), place,
                         extra={"program": event["program"], "instruction": event["instruction"]})
-        held.snapshots.append(Snapshot(next(self._numbers), event["step"], devices.device(), tensor, len(data)))
-        while len(held.snapshots) > held.limit:
-            held.snapshots.popleft()
+        held.put(Snapshot(next(self._numbers), event["step"], devices.device(), tensor, len(data)))
         self._shrink()
         return held.snapshots[-1].number
 
     def _shrink(self) -> None:
         """The longest history gives first; every watch keeps its newest."""
-        while sum(snapshot.bytes for held in self._shelves.values() for snapshot in held.snapshots) > MOST_BYTES:
-            longest = max(self._shelves.values(), key=lambda held: sum(snapshot.bytes for snapshot in list(held.snapshots)[:-1]))
+        while sum(held.bytes for held in self._shelves.values()) > MOST_BYTES:
+            longest = max(self._shelves.values(), key=lambda held: held.history)
             if len(longest.snapshots) < 2:
                 return
-            longest.snapshots.popleft()
+            longest.drop_oldest()
 
     def due(self, watch: int, event: Answer) -> bool:
         """Whether an event about this watch goes out now. One that does not waits, and only the newest goes out later."""

@@ -47,7 +47,7 @@ _SETTINGS: dict[str, Any] = {"capture": "breakpoint", "sampleEvery": 100, "snaps
 _CAPTURE = ("breakpoint", "watched", "all")
 _RANGES: dict[str, tuple[int, int]] = {"sampleEvery": (1, 1 << 31), "snapshotMaxBytes": (0, 1 << 40), "snapshotTimeoutMs": (1, 60_000)}
 _EVENTS_A_SECOND = 4000  # half of what the adapter can take: answers do not wait behind the others. What is more, the core leaves out
-_TOGETHER = 1 / 30  # seconds between events that gather what is told of several watches: what a screen can show
+_TOGETHER = 1 / 45  # seconds between events that gather what is told of several watches: more than 30 frames a second need
 _EVENTS_AT_ONCE = 64  # of up to snapshotMaxBytes each: requests are served between them
 
 
