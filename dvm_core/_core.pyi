@@ -323,15 +323,17 @@ def set_measure(every: int) -> None:
 MEASURED: tuple[str, ...]  # columns of Launch.measured()
 def set_program_handler(handler: Callable[[Program], None] | None) -> None:
     """Called with the GIL on the capturing thread when a new program was made, before its first launch: set hooks here."""
-def set_input_handler(handler: Callable[[Program | None], None] | None) -> None:
+def set_input_handler(handler: Callable[[Program | None], list[tuple[int, int]] | None] | None) -> None:
     """handler(None) is called with the GIL on the capturing thread when an instruction over arrays has been recorded that brought inputs,
-    with the user's frames there; handler(program) before each launch, while Graph.inputs() are its inputs."""
+    with the user's frames there; handler(program) before each launch, while Graph.inputs() are its inputs: it may give pairs
+    (hook, instruction) that this launch passes over."""
 def set_stop_handler(handler: Callable[[Launch, int, str, tuple[int, ...]], None] | None) -> None:
     """handler(launch, instruction, reason, hook ids) is called with the GIL on the launching thread; reason "hook" (before the
     instruction), "nan" or "inf" (the instruction made it; the launch is complete, every result in memory). The launch goes on from
     launch.next when it returns. An exception it raises leaves flush() (the launch is abandoned)."""
 def poll_events(limit: int = 1000) -> list[dict[str, Any]]:
     """Takes finished hook results: {"kind": "stats"|"capture", "hook", "program", "instruction", "launch", "step", "shape", "dtype",
+    "beside": values the launch takes for this hook,
     "stats": {count, finite, zero, nan, pos_inf, neg_inf, min, max, mean, std, histogram}, "data": bytes (capture), "placeholder": reason
     or "" (capture), "time_ns"}. The queue is bounded; {"kind": "dropped", "count": n} says what was lost."""
 def synchronize_copies() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -32,6 +33,7 @@ class _Noted:
     def __init__(self) -> None:
         self.names: dict[int, Names] = {}  # by value of the graph
         self.parameters: list[tuple[str, Any]] = []  # of models that its functions can name, `net.fc.weight` and `self.fc.weight`
+        self.found: dict[int, Names] = {}  # those that are inputs, by value of the graph
         self.models: set[int] = set()  # whose parameters are there; 0: those that the captured function can name
 
 
@@ -41,7 +43,7 @@ class Inputs:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._names: dict[int, dict[int, Names]] = {}  # by program and number of the input
-        self._mixed: dict[int, dict[str, None]] = {}  # by program the names that are one tensor in some calls and another in others
+        self._newest: dict[int, dict[int, Names]] = {}  # the same of its last call
         self._until = -1  # the last step in which they are noted; -1: they are not
         self.lock = threading.Lock()  # for that and the handlers, which go together
         self._closed = False
@@ -51,9 +53,11 @@ class Inputs:
         """By number of the input; those that are known so far."""
         return self._names.get(program, {})
 
-    def mixed(self, program: int) -> dict[str, None]:
-        """Names that an input of the program had in some calls and not in others: which call has which is not known when it is watched."""
-        return self._mixed.get(program, {})
+    def anew(self) -> None:
+        """After a reload: what was an argument may be another one."""
+        self._names.clear()
+        self._newest.clear()
+        self.want()
 
     def want(self) -> None:
         """From now on, for some steps."""
@@ -90,23 +94,27 @@ class Inputs:
         """On the capturing thread, where the front end has its inputs itself. Never raises."""
         self._told(None)
 
-    def _told(self, program: Any) -> None:
-        """On the capturing thread: None after an instruction that brought inputs, a program before its launch. Never raises."""
+    def _told(self, program: Any) -> list[tuple[int, int]] | None:
+        """On the capturing thread: None after an instruction that brought inputs, a program before its launch. Gives the hooks, (watch,
+        instruction), that this launch passes over. Never raises."""
         try:
             if program is None:
                 self._note()
-            elif not program.backward and self._keep(program):
-                self._session.watches.inputs_named(program)
+            elif not program.backward:
+                return self._launched(program)
         except Exception as error:
             self.end()
             text = f"the inputs of programs are named no longer: {type(error).__name__}: {error}"
             self._session.later("notice", text=text, path="", line=0, category="error")
+        return None
 
     def _note(self) -> None:
         capture, frame = captures.active(), user_frame(sys._getframe(1))
         if capture is None or frame is None:
             return
-        noted = capture.__dict__.setdefault("noted_inputs", _Noted())
+        if capture.noted is None:
+            capture.noted = _Noted()
+        noted: _Noted = capture.noted
         for name, value, around in tensor_variables(frame, capture, self._session.texts, around=True):
             if not capture.graph.opcode(value):
                 names = noted.names.setdefault(value, {})
@@ -120,34 +128,46 @@ class Inputs:
             noted.models.add(id(own))
             noted.parameters += naming.parameters({"self": own})
 
-    def _keep(self, program: Any) -> bool:
-        """Whether any of the names is news, or is another input's now. The launching capture's graph is about to run the program."""
-        capture = captures.launching()
+    def _launched(self, program: Any) -> list[tuple[int, int]] | None:
+        """The launching capture's graph is about to run the program."""
+        watches, capture = self._session.watches, captures.launching()
+        watches.launched(program)
         values = capture.graph.inputs() if capture is not None else ()
         if capture is None or len(values) != program.input_count:
-            return False
-        noted = capture.__dict__.get("noted_inputs") or _Noted()
-        parameters: dict[int, Names] = {}
-        for path, tensor in noted.parameters:
+            return None
+        names = self._of_call(capture, values)
+        if names != self._newest.get(program.id):
+            self._newest[program.id] = names
+            if self._keep(program, names):
+                watches.inputs_named(program)
+        return watches.passed_over(program, names) if capture.noted is not None else None
+
+    @staticmethod
+    def _of_call(capture: Any, values: Sequence[int]) -> dict[int, Names]:
+        noted: _Noted = capture.noted or _Noted()
+        parameters = noted.found
+        for path, tensor in () if capture.replays else noted.parameters:
             if (value := capture.find(tensor)) is not None:
                 own = getattr(tensor, "name", "")
                 parameters.setdefault(value, {}).update(dict.fromkeys([path, own] if own and isinstance(own, str) else [path], _ANY))
+        found = {}
+        for local, value in enumerate(values):
+            if not capture.graph.opcode(value):  # else a result of an earlier program of this call
+                own = capture.name_of(value)
+                found[local] = {**parameters.get(value, {}), **({own: _ANY} if own else {}), **noted.names.get(value, {})}
+        return found
+
+    def _keep(self, program: Any, names: dict[int, Names]) -> bool:
+        """Whether any of the names is news."""
         kept = self._names.setdefault(program.id, {})
         if len(self._names) > _PROGRAMS:
             gone = next(iter(self._names))
             del self._names[gone]
-            self._mixed.pop(gone, None)
+            self._newest.pop(gone, None)
         news = False
-        for local, value in enumerate(values):
-            if capture.graph.opcode(value):
-                continue  # a result of an earlier program of this call
-            own = capture.name_of(value)
-            names = {**parameters.get(value, {}), **({own: _ANY} if own else {}), **noted.names.get(value, {})}
-            known, fresh = kept.get(local), bool(noted.models)
-            if known and fresh and (other := [name for name in known.keys() ^ names.keys() if name not in self.mixed(program.id)]):
-                self._mixed.setdefault(program.id, {}).update(dict.fromkeys(other))
-                news = True
-            merged = {name: (known or {}).get(name, frozenset()) | names.get(name, frozenset()) for name in {**(known or {}), **names}}
-            news = news or merged != (known or {})
+        for local, fresh in names.items():
+            known = kept.get(local, {})
+            merged = {name: known.get(name, frozenset()) | fresh.get(name, frozenset()) for name in {**known, **fresh}}
+            news = news or merged != known
             kept[local] = merged
         return news

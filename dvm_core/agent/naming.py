@@ -4,7 +4,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+import types
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import _core
@@ -72,6 +73,8 @@ def expression(where: Place, texts: Texts) -> str:
     return f"({part})" if 0 < len(part) <= _LONGEST else ""
 
 
+_NO_MODELS = frozenset((type(None), bool, int, float, str, bytes, tuple, list, dict, set, type, types.ModuleType, types.FunctionType,
+                        types.BuiltinFunctionType, types.MethodType))  # types of most variables
 _CHILDREN = ("_params", "_parameters", "_cells", "_modules", "_buffers")  # where MindSpore and PyTorch keep what `self.name` finds
 
 
@@ -93,7 +96,8 @@ def attribute(owner: Any, name: str) -> Any:
 def parameters(variables: dict[str, Any], most: int = 5000) -> Iterator[tuple[str, Any]]:
     """(path, tensor) of the parameters of all models that a frame can name, such as `net.fc1.weight`."""
     # An optimizer holds the model's parameters as well and comes last: a frame lists variables of its closures after all others.
-    named = sorted(((name, value) for name, value in variables.items() if _children(value)), key=lambda item: _is_optimizer(item[1]))
+    named = sorted(((name, value) for name, value in variables.items() if value.__class__ not in _NO_MODELS and _children(value)),
+                   key=lambda item: _is_optimizer(item[1]))
     todo = named[::-1]
     seen: set[int] = set()
     while todo and len(seen) < most:
@@ -121,19 +125,29 @@ def _children(owner: Any) -> list[dict[str, Any]]:
     return [own[name] for name in _CHILDREN if isinstance(own.get(name), dict)] if type(own) is dict else []
 
 
-def chains(tree: Any, variables: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def chains(tree: Any, variables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """(text, value) of the names and `a.b.c` chains in an expression's tree that start at one of the variables."""
+    for text, root, path in _chains(tree):
+        if root in variables:
+            value = variables[root]
+            for part in path:
+                value = attribute(value, part)
+            if value is not None or not path:
+                yield text, value
+
+
+@functools.lru_cache(maxsize=256)
+def _chains(tree: Any) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """(text, name it starts at, attributes) of each."""
+    found: list[tuple[str, str, tuple[str, ...]]] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in variables:
-            yield node.id, variables[node.id]
+        if isinstance(node, ast.Name):
+            found.append((node.id, node.id, ()))
         elif isinstance(node, ast.Attribute):
             path, root = [node.attr], node.value
             while isinstance(root, ast.Attribute):
-                path.append(root.attr)
+                path.insert(0, root.attr)
                 root = root.value
-            if isinstance(root, ast.Name) and root.id in variables:
-                value = variables[root.id]
-                for part in reversed(path):
-                    value = attribute(value, part)
-                if value is not None:
-                    yield ".".join([root.id, *reversed(path)]), value
+            if isinstance(root, ast.Name):
+                found.append((".".join([root.id, *path]), root.id, tuple(path)))
+    return tuple(found)

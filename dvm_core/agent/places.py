@@ -70,6 +70,7 @@ class Texts:
         self._book = book
         self._heads: dict[str, tuple[str, list[tuple[int, tuple[str, int, int]]]]] = {}  # path -> (text they were made from, heads)
         self._spans: dict[str, tuple[str, list[tuple[int, int]]]] = {}  # path -> (text they were made from, spans)
+        self._statements: tuple[int, dict[tuple[str, int], str]] = -1, {}  # (changes of the book, by path and line)
 
     def line(self, path: str, number: int) -> str:
         """A line without its indentation, "" if there is none."""
@@ -96,6 +97,17 @@ class Texts:
         inside = [span for span in known[1] if span[0] <= line <= span[1]]
         return min(inside, key=lambda span: span[1] - span[0], default=(line, line))
 
+    def statement(self, path: str, line: int) -> str:
+        """The text of `span`, without indentation before it."""
+        changes, known = self._statements
+        if changes != self._book.changes:
+            changes, known = self._statements = self._book.changes, {}
+        if (text := known.get((path, line))) is None:
+            first, last = self.span(path, line)
+            text = "\n".join(self.raw_line(path, number) for number in range(first, last + 1)).strip()
+            if self._book.get(path) is not None:  # of any other text nobody tells when it changes
+                known[path, line] = text
+        return text
 
     def headed(self, path: str, line: int) -> tuple[str, int, int] | None:
         """The function whose head, decorators included, that line is in: its name, and the first and last line of its body, which begins

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import functools
 from collections.abc import Iterator
 from types import FrameType
@@ -251,9 +252,10 @@ def tensor_variables(frame: FrameType | None, capture: Any, texts: Texts, *, aro
     """(name, value id, frame that has it) of the tensors a frame can name: those in the statement it stands on first, as `x` or `self.w`,
     then its locals, then the same of the frames around it up to the captured call; of those without the statement unless `around`."""
     for here in call_frames(frame, capture):
-        named = list(here.f_locals.items())
+        own = here.f_locals
+        named = list(own.items())
         if here is frame or around:
-            named[:0] = naming.chains(_statement(here, texts), plain_locals(here))
+            named[:0] = naming.chains(_statement(here, texts), collections.ChainMap(own, here.f_globals))
         for name, thing in named:
             value = _found(capture, thing)
             if value is not None:
@@ -287,9 +289,7 @@ def _found(capture: Any, thing: Any) -> int | None:
 
 
 def _statement(frame: FrameType, texts: Texts) -> ast.AST:
-    first, last = texts.span(frame.f_code.co_filename, frame.f_lineno or 0)
-    text = "\n".join(texts.raw_line(frame.f_code.co_filename, line) for line in range(first, last + 1)).strip()
-    return _parsed(text)
+    return _parsed(texts.statement(frame.f_code.co_filename, frame.f_lineno or 0))
 
 
 @functools.lru_cache(maxsize=256)

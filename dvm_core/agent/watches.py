@@ -6,13 +6,14 @@ import difflib
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dvm_wire import MOST_KEPT
 
 from .. import _core
+from ..frontends import reloadable
 from . import naming, unmatched, values
 from .commands import Answer, Arguments, CommandError, command, need
 from .hooks import Changes, Hook
@@ -21,6 +22,7 @@ from .live import MOST_BYTES, Expression
 from .places import Place, place, real
 
 if TYPE_CHECKING:
+    from .inputs import Names
     from .session import Session
 
 _PLACES = 3  # a message names at most
@@ -54,7 +56,8 @@ class Watch:
     told: bool = False  # why nothing can
     together: bool = False  # what is told of it comes with what is told of others, in one event
     asked: int = 0  # the step in which it was set
-    mixed: dict[str, str] = field(default_factory=dict)  # names of inputs that would give wrong values: why
+    unclear: set[str] = field(default_factory=set)  # names of inputs of which several are told of
+    stale: set[int] = field(default_factory=set)  # programs that it was found in and that have not run since a reload
     late: bool = False  # it has been looked for elsewhere some steps later
 
     @property
@@ -66,7 +69,7 @@ class Watch:
         """As hooks.Changes has them. limit: bytes of a value that is shown."""
         limit = limit if self.live is None else max(limit, MOST_BYTES)
         joint = len(self.variables) > 1
-        return [(program, index, self.hook_kind, self.id, self.every, limit, joint) for index in self.found.get(program, ())]
+        return [(program, index, self.hook_kind, self.id, self.every, limit, joint or index < 0) for index in self.found.get(program, ())]
 
     def missing(self) -> list[str]:
         """The variables that nothing has made so far, and that are no inputs."""
@@ -75,7 +78,8 @@ class Watch:
 
     def unmade(self) -> list[str]:
         """The variables that no instruction has made so far: those that may be inputs."""
-        made = {name for names in list(self.found.values()) for index, name in list(names.items()) if index >= 0}
+        made = {name for program, names in list(self.found.items()) if program not in self.stale
+                for index, name in list(names.items()) if index >= 0}
         return [name for name in self.variables if name not in made]
 
     def drop_inputs(self) -> list[Hook]:
@@ -108,6 +112,7 @@ class Watches:
         self._watches: dict[int, Watch] = {}
         self.lock = threading.Lock()  # for what a watch has found and for its hooks: programs are made on any thread
         self._changes = Changes()
+        self._version = reloadable.version
         self._new: collections.deque[Any] = collections.deque(maxlen=_MOST_NEW)  # programs that some watch found nothing in
 
     def add(self, watch: Watch) -> None:
@@ -142,11 +147,47 @@ class Watches:
 
     def new_program(self, program: Any) -> None:
         """On the capturing thread, before the program's first launch."""
+        self._after_reload()
         if any(watch.unmade() for watch in list(self._watches.values())):
             self._session.inputs.want()
         self._place_all(self._place, program)
         if any(self._puzzled()):
             self._new.append(program)
+
+    def launched(self, program: Any) -> None:
+        """On the capturing thread: what the program makes after a reload, it makes still."""
+        if self._version != reloadable.version:
+            self._after_reload()
+        for watch in list(self._watches.values()):
+            if program.id in watch.stale:
+                with self.lock:
+                    watch.stale.discard(program.id)
+                    self._changes.clear(watch.drop_inputs())
+                    self._changes.make()
+
+    def passed_over(self, program: Any, names: dict[int, Names]) -> list[tuple[int, int]]:
+        """On the capturing thread: (watch, instruction) of the inputs that are not meant in the launch that is about to begin, which has
+        these names for them; of several that one watch needs one of, all but the one that is read first."""
+        out: list[tuple[int, int]] = []
+        for watch in list(self._watches.values()):
+            if not watch.readers:
+                continue
+            with self.lock:
+                found = watch.found.get(program.id, {})
+                inputs = sorted((watch.readers[program.id, index], -1 - index, name) for index, name in found.items() if index < 0)
+            one = len(watch.variables) > 1 or self._session.kept.takes(watch.id)
+            taken: dict[str, int] = {}  # by name its first reader
+            for reader, local, name in inputs:
+                if not _has(watch, names.get(local, {}), name) or (one and name in taken):
+                    out.append((watch.id, -1 - local))
+                    if name in taken and name not in watch.unclear:
+                        watch.unclear.add(name)
+                        where = place(program.instructions[taken[name]].place)
+                        self._notice(watch, f": `{name}` is the name of several tensors that {where.function} reads: the first read, at "
+                                            f"{os.path.basename(where.path)}:{where.line}, is taken")
+                else:
+                    taken[name] = reader
+        return out
 
     def inputs_named(self, program: Any) -> None:
         """On the capturing thread, before a launch of the program: more of its inputs have names."""
@@ -161,8 +202,9 @@ class Watches:
 
     def look(self) -> None:
         """On the agent's thread, for files may be read: tells why a watch found nothing in the programs made since the last look."""
-        self._session.inputs.look(any(watch.unmade() for watch in list(self._watches.values())),
-                                  any(watch.readers for watch in list(self._watches.values())))
+        every = list(self._watches.values())
+        self._after_reload()
+        self._session.inputs.look(any(watch.unmade() for watch in every), any(watch.readers for watch in every))
         new = [self._new.popleft() for _ in range(len(self._new))]
         for watch in self._puzzled() if new else ():
             if why := self._why(watch, new):
@@ -179,6 +221,16 @@ class Watches:
             if not watch.late and self._session.step() > watch.asked + _PATIENCE:
                 watch.late = True
                 self._missing(watch)
+
+    def _after_reload(self) -> None:
+        with self.lock:
+            if self._version == reloadable.version:
+                return
+            self._version = reloadable.version
+            for watch in list(self._watches.values()):
+                watch.stale.update(watch.found)
+        if any(watch.variables for watch in list(self._watches.values())):
+            self._session.inputs.anew()
 
     def _missing(self, watch: Watch) -> None:
         why, at = self.instead(watch), f" at {watch.where}" if watch.where else ""
@@ -216,12 +268,9 @@ class Watches:
         """The hooks for variables that are inputs of the program, if these are news. Not for names that an instruction makes anywhere."""
         named, known = self._session.inputs.of(program.id), watch.found.get(program.id, {})
         wanted = watch.unmade() if named and watch.id in self._watches else ()
-        if mixed := self._mixed(watch, program, wanted):
-            self._changes.clear(watch.drop(program.id, mixed))
-            wanted = [name for name in wanted if name not in mixed]
-        fresh = [(local, name) for local, names in sorted(named.items()) for name in wanted
-                 if -1 - local not in known and (not watch.path or names.get(name, frozenset()) & {"", real(watch.path)}) and name in names]
-        for local, name in fresh:
+        fresh = {local: name for local, names in sorted(named.items()) for name in wanted
+                 if -1 - local not in known and _has(watch, names, name)}
+        for local, name in fresh.items():
             readers = [i.index for i in program.instructions if local in i.operands]
             if watch.line:
                 readers = [index for index in readers if self._in_line(watch, place(program.instructions[index].place))]
@@ -232,21 +281,8 @@ class Watches:
             watch.places[program.id, index] = place(program.instructions[readers[0]].place)
             watch.readers[program.id, index] = readers[0]
             watch.found.setdefault(program.id, {})[index] = name
-        taken = {-1 - local for local, _ in fresh}
+        taken = {-1 - local for local in fresh}
         return [hook for hook in watch.hooks(program.id, self._session.settings["snapshotMaxBytes"]) if hook[1] in taken]
-
-    def _mixed(self, watch: Watch, program: Any, wanted: Sequence[str]) -> set[str]:
-        """Of names that are wanted those whose values might be another tensor's: each is told of once."""
-        named, mixed = self._session.inputs.of(program.id), self._session.inputs.mixed(program.id)
-        several = len(watch.variables) > 1 or self._session.kept.takes(watch.id)
-        why = {name: "one tensor in some calls, another in others" if name in mixed else "the name of several tensors it reads"
-               for name in wanted if name in mixed or (several and sum(name in names for names in named.values()) > 1)}
-        for name, text in why.items():
-            if name not in watch.mixed:
-                watch.mixed[name], watch.told = text, True
-                function = place(program.instructions[0].place).function
-                self._notice(watch, f": `{name}` is {text}, in {function}: of this program it is not watched; name it apart there")
-        return set(why)
 
     def _in_line(self, watch: Watch, where: Place) -> bool:
         first, last = self._session.texts.span(where.real, watch.line)
@@ -320,9 +356,9 @@ class Watches:
             return []  # of an input of that name that has been dropped since
         if watch.live is None:
             return [told for told in (self._snapshot(watch, event),) if told is not None]
-        of_program = watch.found.get(event["program"], {})
+        variable = watch.found.get(event["program"], {}).get(event["instruction"], "")
         told = []
-        for made in watch.live.meet(event, of_program.get(event["instruction"], ""), len(of_program)):
+        for made in watch.live.meet(event, variable, event["beside"]):
             limit = self._session.settings["snapshotMaxBytes"]
             computed = watch.live.of(made, limit, statistics=watch.kind == _core.HOOK_STATS)
             if computed is None:
@@ -401,6 +437,12 @@ def _last_of_run(program: Any, start: int, texts: Any) -> int:
             break
         last = instruction.index
     return last
+
+
+def _has(watch: Watch, names: Names, name: str) -> bool:
+    """Whether an input of these names has the one that is watched, in the watch's file."""
+    files = names.get(name)
+    return files is not None and (not watch.path or not files.isdisjoint(("", real(watch.path))))
 
 
 def _waits(watch: Watch) -> str:

@@ -23,6 +23,8 @@ class Capture:
     inspected = False  # a debugger has shown its tensors, and may hold them longer than the program would
     reads = False  # its code has read a value in Python
     paused = False  # the framework itself runs what is called
+    replays = False  # what an earlier call has recorded; `noted` is of that one
+    noted: Any = None  # what a debugger has noted of the names of its inputs
     caller: FrameType | None = None  # the frame that pushed it, until it is popped
     mode = "stream"  # "stream": the Python body runs on every call; "graph": a trace is replayed without it
 

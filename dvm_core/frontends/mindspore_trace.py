@@ -81,6 +81,7 @@ class Trace:
     def __init__(self, capture: MsCapture, sources: dict[int, _Source], changes: list[_Change], result: Any,
                  backward: Backward | None) -> None:
         self.backward = backward
+        self.noted = capture.noted
         self.template = capture.steps()
         self.imms = capture.imms
         self.calls: list[Any] = []  # by value id: arguments of Graph.op, or (source, Input)
@@ -100,6 +101,7 @@ class Trace:
             told(name)
         capture = MsCapture(name, step, self.backward is not None)
         capture.mode = "graph"
+        capture.noted, capture.replays = self.noted, True
         capture.imms = self.imms
         capture.entries = self.template
         try:

@@ -53,6 +53,7 @@ class SourceBook:
         self._first: dict[str, str] = {}
         self._stamps: dict[str, Stamp | None] = {}  # of the files, when their text was taken
         self._modules_seen = -1
+        self.changes = 0  # goes up with each text that is another
         self.leftover = Leftover()
 
     def scan(self) -> None:
@@ -97,6 +98,7 @@ class SourceBook:
         key = os.path.realpath(path)
         if self._texts.get(key) == self._first.get(key):
             self._texts[key] = self._first[key] = text
+            self.changes += 1
 
     def stamps(self) -> dict[str, Stamp | None]:
         """Of all files whose text is known, when it was taken; links resolved."""
@@ -112,4 +114,5 @@ class SourceBook:
     def put(self, path: str, text: str) -> None:
         key = os.path.realpath(path)
         self._texts[key] = text
+        self.changes += 1
         self._stamps.pop(key, None)  # how the file was then says nothing any more

@@ -1,3 +1,4 @@
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
 #include <map>
@@ -120,7 +121,7 @@ nb::object data_of(const HookEvent& e) {
 nb::dict event_dict(HookEvent& e) {
   using E = HookEvent;
   nb::dict d = told(e, "kind", &E::kind, "hook", &E::hook, "program", &E::program, "instruction", &E::instruction, "launch", &E::launch, "step", &E::step,
-                    "time_ns", &E::time_ns);
+                    "beside", &E::beside, "time_ns", &E::time_ns);
   d["shape"] = from_dims(e.shape);
   d["dtype"] = static_cast<int>(e.dtype);
   if (e.kind == "stats") {
@@ -219,7 +220,11 @@ Graph::ProgramHandler program_handler() {
   const auto held = [](PyObject* handler) { return handler ? hold(handler) : nullptr; };
   return [made = held(on_program), launched = held(on_input)](const ProgramPtr& program, bool is_new) {
     if (is_new && made) nb::borrow(static_cast<PyObject*>(made.get()))(nb::cast(program));
-    if (launched) nb::borrow(static_cast<PyObject*>(launched.get()))(nb::cast(program));
+    PassedOver passed_over;
+    if (!launched) return passed_over;
+    const nb::object told = nb::borrow(static_cast<PyObject*>(launched.get()))(nb::cast(program));
+    if (!told.is_none()) passed_over = nb::cast<PassedOver>(told);
+    return passed_over;
   };
 }
 
@@ -254,7 +259,7 @@ void bind_hooks(nb::module_& m) {
   m.def(
       "set_input_handler", [](nb::handle h) { set_handler(on_input, h, "set_input_handler"); }, "handler"_a.none(),
       "handler(None) is called when an instruction over arrays has been recorded that brought inputs; handler(program) before each launch, while its "
-      "instructions still are the graph's pending ones.");
+      "instructions still are the graph's pending ones. It gives None, or pairs (hook, instruction) that this launch passes over.");
   m.def(
       "set_stop_handler", [](nb::handle h) { set_handler(on_stop, h, "set_stop_handler"); }, "handler"_a.none(),
       "handler(launch, instruction, reason, hook ids) is called at stops, on the launching thread. What it raises leaves flush().");

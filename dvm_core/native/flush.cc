@@ -219,7 +219,7 @@ Graph::Flush Graph::flush(const std::vector<int64_t>& keep, const std::vector<st
   }
   if (made) {
     const SpanOf theirs(nullptr, Phase::bind);
-    made(program, is_new);
+    plan.passed_over = made(program, is_new);
   }
   plan.geometry = geometry_;
   plan.step = step;

@@ -69,8 +69,8 @@ class Graph {
     std::vector<Copy> copies;                                // done by finish()
     bool small = false;                                      // a few microseconds of work
   };
-  // Called before each launch with its program. is_new: it has been made for it.
-  using ProgramHandler = std::function<void(const ProgramPtr&, bool is_new)>;
+  // Called before each launch with its program. is_new: it has been made for it. Gives the hooks that this launch passes over.
+  using ProgramHandler = std::function<PassedOver(const ProgramPtr&, bool is_new)>;
   Flush flush(const std::vector<int64_t>& keep, const std::vector<std::pair<int64_t, void*>>& outputs, const ProgramHandler& made, StopHandler stop);
   void finish(Flush& flush);
   // The pending instructions compiled for the cpu with these values kept; nothing runs, nothing is remembered. Null if there are none.

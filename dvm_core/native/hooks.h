@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory.h"
@@ -34,9 +35,13 @@ struct Hook {
   bool due(int64_t launch, int64_t step) const { return launch >= first && (joint ? joint->due(step, every) : (launch - first) % every == 0); }
 };
 
+// Hooks that one launch passes over: ids, and instructions as of the hooks.
+using PassedOver = std::vector<std::pair<int64_t, int>>;
+
 struct HookEvent {
   std::string kind;              // "stats" or "capture"
   int64_t hook = 0, program = 0, instruction = 0, launch = 0, step = 0;  // instruction: as of the hook
+  int64_t beside = 1;            // values the launch takes for this id, this one among them
   uint32_t place = 0;            // of the instruction, 0 for an input
   Dims shape;
   DType dtype = DType::kNone;

@@ -55,10 +55,10 @@ Launch::Launch(Plan plan, StopHandler stop)
       wanted_(std::move(plan.keep)),
       keep_(wanted_),
       first_instruction_(instructions_run()) {
-  plan_hooks();
+  plan_hooks(plan.passed_over);
 }
 
-void Launch::plan_hooks() {
+void Launch::plan_hooks(const PassedOver& passed_over) {
   const int64_t index = program->launches.fetch_add(1, std::memory_order_relaxed);
   if (stop_) {
     check_mask_ = check_mask();
@@ -66,8 +66,10 @@ void Launch::plan_hooks() {
     measuring_ = every > 0 && index % every == 0;
   }
   if (program->hooked())
-    for (const Hook& h : program->hooks())
+    for (const Hook& h : program->hooks()) {
+      if (std::find(passed_over.begin(), passed_over.end(), std::pair(h.id, h.instruction)) != passed_over.end()) continue;
       if (h.due(index, step) && h.instruction < count_ && (stop_ || !(h.kind & (kHookStop | kHookCheck)))) (h.of_input() ? of_inputs_ : hooks_).push_back(h);
+    }
   if (hooks_.empty() && !check_mask_ && !measuring_) return;
 
   bool checking = check_mask_ != 0 || measuring_;
@@ -340,6 +342,8 @@ HookEvent Launch::event_of(const Hook& h) const {
   HookEvent event;
   event.kind = h.kind == kHookStats ? "stats" : "capture";
   event.hook = h.id;
+  const auto same = [&](const Hook& other) { return other.id == h.id && (other.kind & (kHookStats | kHookCapture)); };
+  event.beside = std::count_if(hooks_.begin(), hooks_.end(), same) + std::count_if(of_inputs_.begin(), of_inputs_.end(), same);
   event.program = program->id;
   event.instruction = h.instruction;
   event.launch = number;

@@ -49,6 +49,7 @@ class Launch : public std::enable_shared_from_this<Launch> {
     };
     std::vector<Over> over;
     int64_t step = 0;
+    PassedOver passed_over;
   };
   Launch(Plan plan, StopHandler stop);
 
@@ -70,7 +71,7 @@ class Launch : public std::enable_shared_from_this<Launch> {
   Value value(int local_id, LeasePtr* lease);
 
  private:
-  void plan_hooks();
+  void plan_hooks(const PassedOver& passed_over);
   void run_segment(int begin, int end, bool unfused);
   void run_elsewhere(int begin, int end);
   void place_over_inputs(const SegmentView& view);

@@ -17,6 +17,7 @@ ProgramPtr launched(const RandomGraph& program, const std::string& name) {
         {program.values() - 1}, {},
         [&](const ProgramPtr& p, bool is_new) {
           if (is_new) made = p;
+          return PassedOver();
         },
         nullptr);
     if (f.launch) f.launch->run();

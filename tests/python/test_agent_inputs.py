@@ -156,7 +156,7 @@ def test_the_hook_of_an_input_that_is_dropped_before_it_is_set_does_not_come_bac
     monkeypatch.setattr(dvm._core, "programs", lambda: [head])
     monkeypatch.setattr(hooks, "_AT_ONCE", 0)  # what is set waits
     monkeypatch.setattr(hooks, "_AGAIN", 1e9)
-    named = SimpleNamespace(of=lambda program: {0: {"h": {""}}} if program == head.id else {}, mixed=lambda program: {}, want=lambda: None)
+    named = SimpleNamespace(of=lambda program: {0: {"h": {""}}} if program == head.id else {}, want=lambda: None)
     session = SimpleNamespace(inputs=named, settings={"snapshotMaxBytes": 1 << 20}, kept=kept.Kept(), texts=None, step=lambda: 1)
     found = watches.Watches(session)
     watch = watches.Watch(1, "h", dvm._core.HOOK_CAPTURE, 1, variables=("h",))
@@ -266,29 +266,80 @@ def outer(x, w):
 """
 
 
-def values_until_notice(adapter):
-    told = adapter.event("notice")
-    assert "name it apart there" in told["text"]
-    return told["text"], [event for event in list(adapter.events) if event.get("ev") == "snapshot"]
-
-
-def test_a_name_that_is_another_tensor_in_other_calls_gives_no_value_from_then_on(adapter, tmp_path):
-    with loaded(tmp_path / "mixed_calls.py", MIXED) as module:
-        adapter.request("watch", expression="A", path=module.__file__, what="values")
-        for step in range(6):
+@pytest.mark.parametrize(("name", "value"), [("A", 1), ("B", 2)])
+def test_a_name_that_is_another_tensor_in_other_calls_is_told_of_in_those_that_have_it(adapter, tmp_path, name, value):
+    with loaded(tmp_path / f"mixed_calls_{name}.py", MIXED) as module:
+        adapter.request("watch", expression=name, path=module.__file__, what="values", everyN=2)
+        for step in range(8):
             module.chosen(dvm.tensor(X), step % 2 == 0).numpy()
-        text, told = values_until_notice(adapter)
-        assert "`A` is one tensor in some calls, another in others, in chosen" in text
-        assert len(told) <= 1 and all((values_of(one) == 1).all() for one in told)
+        told = [adapter.event("snapshot") for _ in range(2)]
+        assert told[1]["step"] - told[0]["step"] == 4  # each second call that reads it
+        assert all((values_of(one) == value).all() for one in told)
 
 
-def test_an_expression_pairs_no_input_with_another_of_its_name(adapter, tmp_path):
+def test_an_expression_over_a_name_of_several_inputs_takes_the_one_that_is_read_first_and_says_so(adapter, tmp_path):
     with loaded(tmp_path / "mixed_names.py", MIXED) as module:
         adapter.request("watch", expression="(t * x).max()", path=module.__file__, what="values")
         for _ in range(3):
             module.again(dvm.tensor(X), dvm.tensor(W), dvm.tensor(W * 2)).numpy()
-        text, told = values_until_notice(adapter)
-        assert "`t` is the name of several tensors it reads, in again" in text and told == []
+        told = adapter.event("notice", where=lambda event: event["category"] == "watch")
+        assert "several tensors that again reads: the first read, at mixed_names.py:16, is taken" in told["text"]
+        for _ in range(2):
+            assert values_of(adapter.event("snapshot")) == pytest.approx((W * X).max())
+
+
+def test_an_expression_is_computed_in_those_calls_that_have_its_names(adapter, tmp_path):
+    with loaded(tmp_path / "mixed_expression.py", MIXED) as module:
+        adapter.request("watch", expression="(A + x).max()", path=module.__file__, what="values")
+        for step in range(6):
+            module.chosen(dvm.tensor(X), step % 2 == 0).numpy()
+        told = [adapter.event("snapshot") for _ in range(3)]
+        assert [one["step"] - told[0]["step"] for one in told] == [0, 2, 4]
+        assert {float(values_of(one)) for one in told} == {1 + X.max()}
+
+
+RELOADED = """import numpy as np
+
+import dvm_core as dvm
+
+h = dvm.tensor(np.full((8, 4), 5, np.float32))
+
+
+def joined(x, first, second):
+    return x * first + second
+
+
+@dvm.jit
+def forward(x, w, b):
+    h = x + w
+    return joined(h, w, b)
+"""
+
+
+@pytest.mark.parametrize(("name", "old", "new", "before", "after"), [
+    ("first", "(h, w, b)", "(h, b, w)", W, W * 3), ("w", "(h, w, b)", "(h, b, w)", W, W),
+    ("h", "    h = x + w\n    return joined(h, w, b)", "    return joined(x * h, w, b)", X + W, np.full((8, 4), 5))])
+def test_after_a_reload_names_are_looked_up_anew(adapter, tmp_path, name, old, new, before, after):
+    path = tmp_path / f"looked_up_{name}.py"
+    with loaded(path, RELOADED) as module:
+        def call():
+            module.forward(dvm.tensor(X), dvm.tensor(W), dvm.tensor(W * 3)).numpy()
+            dvm._core.synchronize_copies()
+
+        adapter.request("watch", expression=name, path=str(path), what="values")
+        call()
+        assert np.array_equal(values_of(adapter.event("snapshot")), before)
+        path.write_text(RELOADED.replace(old, new))
+        number, end = adapter.send("reload", path=str(path)), time.monotonic() + 20
+        while number not in adapter._answers:
+            assert time.monotonic() < end
+            call()
+        assert adapter.answer(number)["outcome"] == "applied"
+        step = adapter.request("status")["step"]
+        while not (told := [event for event in list(adapter.events) if event.get("ev") == "snapshot" and event["step"] > step]):
+            assert time.monotonic() < end
+            call()
+        assert np.array_equal(values_of(told[0]), after)
 
 
 def test_a_helper_in_another_file_hides_no_argument_of_its_caller(adapter, tmp_path):
