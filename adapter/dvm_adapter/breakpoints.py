@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +100,7 @@ class Breakpoints:
         self._session = session
         self._next = 1
         self._files: dict[str, dict[Key, Breakpoint]] = {}
+        self._given_paths: dict[str, str] = {}  # a file -> the path by which the client has it
         self._by_id: dict[int, Breakpoint] = {}
         self._from_python: dict[int, int] = {}  # debugpy's id -> ours
         # By file debugpy's ids of the list before, of which a stop may be on its way, and of the newest.
@@ -137,6 +139,7 @@ class Breakpoints:
         if not path or not isinstance(path, str) or "\0" in path:
             # debugpy's server in the program would end by it, also with a sourceReference
             return [{"verified": False, "id": self.new_id(), "reason": "failed", "message": "a source without a path"} for _ in wanted]
+        self._given_paths[os.path.realpath(path)] = path
         before = self._files.get(path, {})
         points = asked = [self._point(path, one, before) for one in wanted]
         mine = self._files[path] = {self._key(point.asked): point for point in points}
@@ -155,6 +158,10 @@ class Breakpoints:
         await python
         await tensor
         return [point.shown() for point in asked]
+
+    def given_path(self, path: str) -> str:
+        """The path by which the client has set breakpoints in a file, where the program reaches it by another one, through a link."""
+        return path if path in self._files or not self._given_paths else self._given_paths.get(os.path.realpath(path), path)
 
     @staticmethod
     def _key(asked: Message) -> Key:

@@ -27,6 +27,7 @@ class Children:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._quiet: list[DebugpyPeer] = []
+        self.no_terminal: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # why the client runs nothing in one
 
     def reverse_request(self, message: Message) -> None:
         self._session.spawn(self._answer(message))
@@ -44,6 +45,8 @@ class Children:
                     return
             python.respond(message, await session.client.ask(message["command"], arguments))
         except RequestError as error:
+            if message["command"] == "runInTerminal" and not self.no_terminal.done():
+                self.no_terminal.set_result(str(error))
             python.fail(message, str(error))
 
     def adapt(self, configuration: dict[str, Any]) -> None:

@@ -42,7 +42,7 @@ class Client:
     """One session with a debug adapter started as a child process.
 
     Responses are matched to requests by a reader thread; events wait in arrival order until `event` takes them or a handler added by
-    `on` has seen them. Reverse requests are answered by `reverse`.
+    `on` has seen them. Reverse requests are answered by `reverse`; one that it raises NotImplementedError for is refused.
 
     keep: the events that wait for `event`; None for all, and a log of all messages. own_group: Ctrl-C in the client's terminal reaches
     neither the adapter nor the program.
@@ -94,9 +94,11 @@ class Client:
                 if waiting:
                     waiting.put(message)
             elif message["type"] == "request":
-                body = self.reverse(message)
-                self._send({"type": "response", "request_seq": message["seq"], "command": message["command"], "success": True,
-                            "body": body})
+                answer = {"type": "response", "request_seq": message["seq"], "command": message["command"]}
+                try:
+                    self._send({**answer, "success": True, "body": self.reverse(message)})
+                except NotImplementedError as error:
+                    self._send({**answer, "success": False, "message": str(error)})
             else:
                 for name, handler in list(self._handlers):
                     if name == message["event"]:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from .channel import Message
+from .columns import before, units
 from .conditions import NUMBERED
 from .errors import RequestError
 from .references import is_ours
@@ -102,18 +103,21 @@ async def _literal(session: Session, tensor: Tensor) -> str:
 
 @request("completions", supportsCompletionsRequest=True, completionTriggerCharacters=[".", "["])
 async def completions(session: Session, arguments: Body) -> Body:
+    """Columns count UTF-16 units here and characters in debugpy."""
     reference = arguments.get("frameId")
+    lines = arguments["text"].split("\n")
+    line = lines[min(max(arguments.get("line", 1), 1), len(lines)) - 1]
+    text = before(line, arguments["column"])
     if not is_ours(reference):
-        return await session.python.ask("completions", arguments)
+        return {"targets": await _of_python(session, arguments, line, text)}
     frame = session.references.get(reference, TensorFrame)
     targets: list[Message] = []
-    text = str(arguments.get("text", ""))[: max(0, int(arguments.get("column") or 1) - 1)]
     word = text[len(text.rstrip("_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")):]
     if session.has_agent and not text[: len(text) - len(word)].endswith("."):
         names = {str(told.get("name")) for told in (await session.tensors.ask("tensors")).get("tensors") or []}
         targets = [{"label": name, "type": "variable"} for name in sorted(names) if name.isidentifier() and name.startswith(word)]
-    before = text[: len(text) - len(word)]
-    if session.has_agent and before.endswith(".") and (owner := _OWNER.search(before[:-1])):
+    left = text[: len(text) - len(word)]
+    if session.has_agent and left.endswith(".") and (owner := _OWNER.search(left[:-1])):
         told = await session.tensors.ask("members", expression=owner[0])
         for key, kind in (("attributes", "property"), ("methods", "method")):
             targets += [{"label": name, "type": kind} for name in told.get(key) or [] if name.startswith(word)]
@@ -121,8 +125,15 @@ async def completions(session: Session, arguments: Body) -> Body:
             return {"targets": targets}
     python = await python_below(session, frame)
     if python is not None:
-        below = await session.python.ask("completions", {**arguments, "frameId": python["id"]})
+        below = await _of_python(session, {**arguments, "frameId": python["id"]}, line, text)
         known = {target["label"] for target in targets}
-        targets += [target for target in below.get("targets") or [] if target.get("label") not in known]
+        targets += [target for target in below if target.get("label") not in known]
     return {"targets": targets}
+
+
+async def _of_python(session: Session, arguments: Body, line: str, text: str) -> list[Message]:
+    """debugpy's completions behind the text, which is what stands before the column in the line."""
+    body = await session.python.ask("completions", {**arguments, "column": len(text) + 1})
+    targets: list[Message] = body.get("targets") or []
+    return [{**target, "start": units(line[:target["start"]])} if isinstance(target.get("start"), int) else target for target in targets]
 

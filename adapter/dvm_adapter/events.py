@@ -63,6 +63,7 @@ class PythonEvents:
         self.waiting: asyncio.Future[tuple[str, int]] = loop.create_future()  # where debugpy waits for a program
         self.ready: asyncio.Future[None] = loop.create_future()  # debugpy is in the program
         self.injection_failed: asyncio.Future[None] = loop.create_future()
+        self.told_over: asyncio.Future[None] = loop.create_future()  # the client has been told that there is no program any more
         self.prepared: asyncio.Future[Message] | None = None  # the answer to what must be done before the program begins
 
     async def handle(self, event: Message) -> None:
@@ -165,6 +166,8 @@ class PythonEvents:
         self._session.reloads.stop()
         self._session.event("terminated", body)
         self._session.terminated = self._session.output.over = True
+        if not self.told_over.done():
+            self.told_over.set_result(None)
 
 
 class TensorEvents:

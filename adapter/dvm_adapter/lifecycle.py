@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dvm_wire import new_token
 
@@ -26,7 +26,12 @@ _PREPARED = 5.0  # seconds for pydevd to do so little, before the program begins
 IDLE_LAUNCHER = 2.0  # seconds debugpy's launcher may sleep without a program
 LEFT_LAUNCHER = 0.2  # the same after it has had one: it will not start another
 GONE_LAUNCHER = 1.0  # after it has gone: the connection it told debugpy of may still be on its way
+_LAST_ANSWER = 1.0  # seconds for debugpy to answer behind the end that it has told of
 LOOK_AT_LAUNCHER = 0.05  # seconds between looks: a program that dies at once must have been seen
+
+
+class NoTerminal(RequestError):
+    """The client has refused to run the program in a terminal of its own; the text is its reason."""
 
 
 @request("initialize", needs=Needs.NOTHING)
@@ -54,7 +59,13 @@ async def _start(session: Session, command: str, arguments: Body) -> Body:
     config = Config.read(command, arguments)
     session.configurable.clear()
     try:
-        return await begin(session, config)
+        try:
+            return await begin(session, config)
+        except NoTerminal as error:
+            session.output.say(f"the client has run the program in no terminal ({error}); its output appears here instead", "important")
+            await session.end_program()
+            config.arguments = {**config.arguments, "console": "internalConsole"}
+            return await begin(session, config)
     finally:
         session.configurable.set()  # it may have failed
 
@@ -86,7 +97,7 @@ async def begin(session: Session, config: Config) -> Body:
     await session.python.ask("initialize", {**session.client_arguments, "adapterID": "debugpy"})
     if config.relay and config.child:
         session.spawn(_find_child_agent(session, config.relay, config.child))
-    answer = asyncio.ensure_future(session.python.ask("launch" if config.launched else "attach", forwarded))
+    answer: asyncio.Future[Any] = asyncio.ensure_future(session.python.ask("launch" if config.launched else "attach", forwarded))
     if config.process and not config.connect:
         try:
             if access:
@@ -99,13 +110,24 @@ async def begin(session: Session, config: Config) -> Body:
             session.spawn(peer.kill_untraced())
             raise
     if config.launched and peer.process is not None:
-        died = asyncio.ensure_future(_died_at_start(session, peer.process.pid, forwarded.get("console") == "internalConsole"))
-        await asyncio.wait({answer, died}, return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done() and died.result():
+        died: asyncio.Future[Any] = asyncio.ensure_future(
+            _died_at_start(session, peer.process.pid, forwarded.get("console") == "internalConsole"))
+        refused: asyncio.Future[Any] = session.children.no_terminal
+        await asyncio.wait({answer, died, refused}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done() and (refused.done() or died.result()):
+            died.cancel()
             answer.cancel()
+            session.python_events.over = refused.done()  # nobody hears of this debugpy, which would wait a minute
             peer.kill()
-            raise RequestError("the program ended before the debugger could reach it", show=True)
+            raise NoTerminal(refused.result()) if refused.done() else RequestError(
+                "the program ended before the debugger could reach it", show=True)
         died.cancel()
+    over: asyncio.Future[Any] = session.python_events.told_over  # by a client that ends what has not begun: debugpy then answers nothing
+    await asyncio.wait({answer, over}, return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait({answer}, timeout=_LAST_ANSWER)
+    if not done:
+        answer.cancel()
+        raise RequestError("the program was ended before it began")
     return await answer
 
 

@@ -77,7 +77,7 @@ def _shown(stop: Stop) -> Message:
 async def stack_trace(session: Session, arguments: Body) -> Body:
     stop = session.stops.current
     if stop is None or stop.tensor is None or arguments.get("threadId") != stop.thread:
-        body = await session.python.ask("stackTrace", arguments)
+        body = await _python_stack(session, arguments)
         await session.reloads.date(arguments.get("threadId"), body.get("stackFrames") or [])
         return body
     tensor_frame(session, stop)
@@ -98,7 +98,7 @@ async def stack_trace(session: Session, arguments: Body) -> Body:
     forwarded = {**arguments, "startFrame": max(0, start - len(ours))}
     if levels:
         forwarded["levels"] = rest
-    body = await session.python.ask("stackTrace", forwarded)
+    body = await _python_stack(session, forwarded)
     frames = body.get("stackFrames") or []
     await session.reloads.date(stop.thread, frames)
     if start <= len(ours) and frames:
@@ -106,10 +106,20 @@ async def stack_trace(session: Session, arguments: Body) -> Body:
     return {"stackFrames": mine + frames, "totalFrames": (body.get("totalFrames") or len(frames)) + len(ours)}
 
 
+async def _python_stack(session: Session, arguments: Body) -> Body:
+    """debugpy's answer, its files under the paths that the client knows them by."""
+    body = await session.python.ask("stackTrace", arguments)
+    for frame in body.get("stackFrames") or []:
+        source = frame.get("source") or {}
+        if isinstance(source.get("path"), str) and (path := session.breakpoints.given_path(source["path"])) != source["path"]:
+            frame["source"] = {**source, "path": path}
+    return body
+
+
 async def python_below(session: Session, frame: TensorFrame) -> Message | None:
     """debugpy's top frame under a tensor frame, None where Python does not stand."""
     if frame.python is None and frame.stop.python:
-        body = await session.python.ask("stackTrace", {"threadId": frame.stop.thread, "startFrame": 0, "levels": 1})
+        body = await _python_stack(session, {"threadId": frame.stop.thread, "startFrame": 0, "levels": 1})
         frame.python = next(iter(body.get("stackFrames") or []), None)
     return frame.python
 

@@ -227,6 +227,33 @@ def test_integrated_terminal_runs_through_the_client_with_the_path_of_its_shell(
     assert started[0].communicate(timeout=10)[0] == f"dvm_core {shells}\n"
 
 
+def refuse_the_terminal(request):
+    raise NotImplementedError("no terminal here")
+
+
+def test_a_program_that_the_client_runs_in_no_terminal_runs_without_one(session):
+    session.reverse = refuse_the_terminal
+    line = line_of(PLAIN, "total = a + b")
+    session.start(PLAIN, console="integratedTerminal", client_args={"supportsRunInTerminalRequest": True},
+                  at=lambda client: client.set_breakpoints(str(PLAIN), [line]))
+    session.stopped(reason="breakpoint", hitBreakpointIds=[1])
+    session.set_breakpoints(str(PLAIN), [])
+    session.go_on()
+    session.run_out()
+    assert "result 6" in session.printed()
+    (said,) = [body["output"] for body in session.seen("output") if body.get("category") == "important"]
+    assert "no terminal here" in said and "appears here instead" in said
+
+
+def test_a_program_that_is_ended_before_it_began(session):
+    """Stop pressed right behind start: both requests are answered."""
+    session.request("initialize", adapterID="dvm")
+    launched = session.begin("launch", program=str(PLAIN), args=["sleep"], console="internalConsole")
+    session.request("terminate", timeout=60)
+    session.event("terminated", timeout=60)
+    assert launched.get(timeout=60)["message"] == "the program was ended before it began"
+
+
 def test_a_flood_of_output_is_cut_and_said_so(session):
     begun = time.monotonic()
     session.start(PLAIN, args=["flood"])

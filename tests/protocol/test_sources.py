@@ -128,7 +128,7 @@ def test_a_folder_reached_through_a_link_binds_both_ways_under_the_path_that_was
     session.launch(lambda client: client.set_breakpoints(str(path), [2]), program=str(tmp_path / run / "main.py"))
     session.stopped(reason="breakpoint")
     frame = session.stack(1)[0]
-    assert (frame["line"], os.path.realpath(frame["source"]["path"])) == (2, os.path.realpath(path))
+    assert (frame["line"], frame["source"]["path"]) == (2, str(path))  # or the editor would open the file a second time
     session.set_breakpoints(str(path), [])
     session.go_on()
     session.run_out()
