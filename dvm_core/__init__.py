@@ -43,6 +43,7 @@ _LAZY = {
     "NDSymFloat": ("frontends.builder", "ScalarRef"),
     **{name: ("frontends.builder_kinds", name) for name in ("K_VEC", "K_CUBE", "K_MIX", "K_PARAL", "K_SEQ", "K_SPLIT", "K_EAGER")},
     **{name: ("frontends.builder_kinds", name) for name in ("F_DYN", "F_UWS", "F_SPEC", "F_OPT_FRAC", "F_PRIV1", "F_PRIV2")},
+    "register_mindspore_backend": ("frontends.mindspore_backend", "register"),
     "tester": ("tester", ""),
     "tensor": ("frontends.array", "tensor"),
     "constant": ("frontends.array", "constant"),

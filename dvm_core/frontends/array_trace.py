@@ -51,8 +51,8 @@ class Trace:
             why = "it returns something else than arrays"
         if why:
             observed.of(self.info.name).untraceable = why
-            here = self.info.function.__code__
-            notice(f"{self.info.name} runs in stream mode: {why}", path=here.co_filename, line=here.co_firstlineno, category="trace",
+            path, line = self.info.place
+            notice(f"{self.info.name} runs in stream mode: {why}", path=path, line=line, category="trace",
                    once=("trace", self.info.name, why))
         else:
             code = [guard.state() for guard in self.read if isinstance(guard, guards.Code)]

@@ -23,10 +23,16 @@ class CapturedFunction:
         self.mode = mode
         self.name = function.__qualname__
         self.key = f"{function.__module__}:{function.__qualname__}"  # what a reload knows it by
+        self.at: tuple[str, int] | None = None  # file and line, where that is not those of the function
         self.traces: Any = None  # of graph mode with MindSpore, made when first needed
         self.donate = donate  # numbers of the arguments that are given away
         self.replays = _core.Replays(donate, self.key)  # of graph mode with arrays,
         self.replayed_version = 0  # made with the code of this version (reloadable.version)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line that something is said of it at."""
+        return self.at or (self.function.__code__.co_filename, self.function.__code__.co_firstlineno)
 
 
 def jit(function: Any = None, *, mode: str = "stream", donate: Sequence[int] = ()) -> Any:

@@ -79,6 +79,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         self.aliases: set[int] = set()  # copies made for no_grad, which stand for what they are copies of
         self.draws = 0  # random sequences used so far
         self.place = 0
+        self.at = 0  # the place of what a compiled graph does; 0: the line that the program is at
         self.primitive: Any = None  # of the legacy op being lowered; it holds attributes
         self.paused = False  # MindSpore runs what is dispatched
         self.dispatched = 0  # ops so far
@@ -99,7 +100,7 @@ class MsCapture(captures.Capture, compat.DispatchMode, Tape):
         lower = LOWER.get(name)
         if lower is None and name in fallback.HOST:
             return func(*args)
-        self.place = _core.user_place()
+        self.place = self.at or _core.user_place()
         self.dispatched += 1
         if lower is None:
             return fallback.run(self, func, name, args, call)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _core
 from ..errors import ArgumentError
 from . import mindspore_compat as compat
 from . import mindspore_grad, reloadable
@@ -11,8 +12,8 @@ from .mindspore_views import exchange, loses_gradient
 from .signatures import owner, signature
 
 
-def call(info: Any, args: tuple, kwargs: dict) -> Any:
-    """Calls a captured function (jit.CapturedFunction) with MindSpore tensors."""
+def call(info: Any, args: tuple, kwargs: dict, step: bool = True) -> Any:
+    """Calls a captured function (jit.CapturedFunction) with MindSpore tensors. step: whether that begins a step."""
     if info.donate:
         raise ArgumentError(f"donate is for functions of dvm.tensor arguments, and {info.name} was called with MindSpore tensors")
     copies: frozenset[int] = frozenset()
@@ -27,4 +28,4 @@ def call(info: Any, args: tuple, kwargs: dict) -> Any:
             return info.traces.call(info, step, check, inputs, args, kwargs, copies)
         return mindspore_grad.run(info.function, info.name, step, check, args, kwargs, copies=copies)
 
-    return reloadable.call(info.key, (id(info), owner(args, inputs), inputs), attempt)
+    return reloadable.call(info.key, (id(info), owner(args, inputs), inputs), attempt) if step else attempt(_core.step(), None)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from . import axes
 from . import capture as captures
 from .emit import BOOL, I32, I64
 from .grad import broadcast_shapes
-from .lowering import Unlowerable, unify
+from .lowering import Unlowerable, lowers, unify
 from .mindspore_shapes import checked, from_front
 
 
@@ -183,6 +183,44 @@ def flat_index(c: Any, indices: list[int], extents: tuple[int, ...]) -> int:
         for value, extent in zip(along, extents, strict=True):
             flat = checked(c, flat, value, extent, math.prod(extents))
     return flat
+
+
+# ---- slices as compiled graphs have them -----------------------------------------------------------------------------------------------
+
+def strided(begin: Any, end: Any, strides: Any, masks: Sequence[int]) -> list[Any]:
+    """The items that a StridedSlice names. masks: of begin, end, ellipsis, new axis, shrunk axis, a bit for each item."""
+    if not all(isinstance(numbers, (tuple, list)) for numbers in (begin, end, strides)):
+        raise Unlowerable
+    from_start, to_end, rest, new, one = masks
+    items: list[Any] = []
+    for n, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
+        bit = 1 << n
+        if rest & bit:
+            items.append(Ellipsis)
+        elif new & bit:
+            items.append(None)
+        elif one & bit:
+            items.append(int(first))
+        else:
+            items.append(slice(None if from_start & bit else int(first), None if to_end & bit else int(last), int(step)))
+    return items
+
+
+@lowers("StridedSlice")
+def _strided_slice(c: Any, a: Any, begin: Any, end: Any, strides: Any, *masks: Any) -> int:
+    return read(c, c.value(a), strided(begin, end, strides, masks or _masks(c)))
+
+
+@lowers("StridedSliceGrad")
+def _strided_slice_grad(c: Any, g: Any, shape: Any, begin: Any, end: Any, strides: Any, *masks: Any) -> int:
+    value, shape = c.value(g), tuple(int(extent) for extent in shape)
+    basic = _Basic(shape, _expanded(strided(begin, end, strides, masks or _masks(c)), len(shape)))
+    part = c.reshape(value, tuple(basic.extents))
+    return c.copy(part) if basic.whole else c.unslice(part, tuple(basic.pairs), shape)
+
+
+def _masks(c: Any) -> list[int]:
+    return [int(c.primitive.attrs[f"{name}_mask"]) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")]
 
 
 # ---- assignment ----------------------------------------------------------------------------------------------------------------------

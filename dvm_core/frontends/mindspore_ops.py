@@ -218,8 +218,8 @@ def _reduce(opcode: int, integers: int, bools: int) -> Lowering:
     # integers, bools: the dtype they become first, 0 = they stay
     def lower(c: Any, a: Any, axes: Any = None, keepdims: bool = False, dtype: Any = None) -> int:
         value = c.value(a)
-        if dtype is not None and dtype is not False:  # ReduceSum's fourth argument is a flag
-            value = c.cast(value, given_dtype(dtype)) if dtype is not True else value
+        if dtype is not None:
+            value = c.cast(value, given_dtype(dtype))
         elif c.dtype(value) not in FLOATS and (wanted := bools if c.dtype(value) == BOOL else integers):
             value = c.cast(value, wanted)
         return c.reduce(opcode, value, normal_axes(axes, len(c.shape(value))), bool(keepdims))
@@ -227,7 +227,14 @@ def _reduce(opcode: int, integers: int, bools: int) -> Lowering:
 
 
 LOWER["SumExt"] = _reduce(CODE["SUM"], I64, I64)
-LOWER["ReduceSum"] = _reduce(CODE["SUM"], 0, I64)
+_reduce_sum = _reduce(CODE["SUM"], 0, I64)
+
+
+@lowers("ReduceSum")
+def _sum_or_skip(c: Any, a: Any, axes: Any = None, keepdims: bool = False, skip: bool = False) -> int:
+    return c.copy(c.value(a)) if skip and isinstance(axes, (tuple, list)) and not axes else _reduce_sum(c, a, axes, keepdims)
+
+
 LOWER.update(dict.fromkeys(("MeanExt", "ReduceMean"), _reduce(CODE["MEAN"], F32, F32)))
 LOWER["ProdExt"], LOWER["ReduceProd"] = _reduce(CODE["PROD"], I64, I64), _reduce(CODE["PROD"], 0, I64)
 LOWER.update(dict.fromkeys(("ReduceMax", "Max"), _reduce(CODE["MAX"], 0, 0)))

@@ -309,8 +309,8 @@ class Traces:
             if view is not None:
                 capture.untraceable = capture.untraceable or f"it reads {view}, a view of another tensor"
             if capture.untraceable:
-                notice(f"{self.name} runs in stream mode: {capture.untraceable}", path=info.function.__code__.co_filename,
-                       line=info.function.__code__.co_firstlineno, category="trace", once=("trace", self.name, capture.untraceable))
+                notice(f"{self.name} runs in stream mode: {capture.untraceable}", path=info.place[0], line=info.place[1],
+                       category="trace", once=("trace", self.name, capture.untraceable))
             else:
                 found[0] = Trace(capture, sources, changes, result, backward)
                 observed.of(self.name).traces += 1
@@ -327,10 +327,9 @@ class Traces:
 
     def _miss(self, info: Any, what: str) -> None:
         self.misses.append(what)
-        code = info.function.__code__
         if len(self.misses) <= _TOLD:
             more = "; shapes that keep changing suit mode \"stream\"" if len(self.misses) == _TOLD else ""
-            notice(f"{self.name} is traced again: {what} changed{more}", path=code.co_filename, line=code.co_firstlineno, category="trace")
+            notice(f"{self.name} is traced again: {what} changed{more}", path=info.place[0], line=info.place[1], category="trace")
 
 
 class _Unrecognizable:
