@@ -15,7 +15,7 @@ from dvm_core import _core  # noqa: E402
 from dvm_core.errors import UnsupportedError  # noqa: E402
 from dvm_core.frontends import mindspore_backend, observed  # noqa: E402
 
-if not hasattr(ms.graph, "register_custom_backend"):
+if not hasattr(getattr(ms, "graph", None), "register_custom_backend"):
     pytest.skip("this MindSpore takes no back ends", allow_module_level=True)
 if shutil.which("g++") is None:
     pytest.skip("no C++ compiler", allow_module_level=True)
@@ -173,8 +173,7 @@ def test_instructions_know_the_lines_of_forward_and_backward():
         places = {_core.place_info(instruction.place) for instruction in programs[name].instructions}
         assert {(file, function, back) for file, *_, function, back in places} == {(__file__, "lined_loss", backward)}
         assert {first + 1, first + 2} <= {line for _, line, *_ in places} <= {first, first + 1, first + 2}  # a sum of gradients has no line
-    columns = {_core.place_info(i.place)[3:5] for i in programs["lined_loss"].instructions if i.name == "TANH"}
-    assert columns == {(13, 28)}
+    assert {_core.place_info(i.place)[3] for i in programs["lined_loss"].instructions if i.name == "TANH"} == {13}
 
 
 def test_shapes_that_change_are_one_graph_forward_and_backward():

@@ -44,7 +44,7 @@ def register() -> None:
         from mindspore.graph import register_custom_backend
     except ImportError:
         raise UnsupportedError(f"MindSpore {mindspore.__version__} takes no back ends of others (it has no register_custom_backend, "
-                               f"there in 2.10); {_INSTEAD}") from None
+                               f"there in 2.9 and 2.10); {_INSTEAD}") from None
     from . import graphs  # noqa: F401 - what it lacks of MindSpore is said before anything is compiled
 
     library = built(Path(mindspore.__file__).parent, mindspore.__version__)
