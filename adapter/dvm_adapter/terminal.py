@@ -13,10 +13,11 @@ from .client import RequestFailed
 from .config import HOT_RELOAD
 from .terminal_prompt import Prompt, number_in
 from .terminal_session import ANSWER, Debuggee, Ended, Mistake, told_by
-from .terminal_text import breakpoint_line, frame_line, memory_lines, program_line, source_lines, watch_line
+from .terminal_text import breakpoint_line, frame_line, memory_lines, program_line, size, source_lines, watch_line
 
 ROWS = 8  # of a tensor that is printed
 LINES = 24  # of a value of Python's
+TIMELINES = {"torch-snapshot": "for pytorch.org/memory_viz", "perfetto": "for ui.perfetto.dev", "html": "for any browser"}
 WIDEST = 120  # characters of a variable
 WITH_VALUE = ("--device", "--python", "--hot-reload", "--pid")
 
@@ -202,9 +203,17 @@ class Terminal(Prompt):
             self.say(program_line(told))
 
     def do_memory(self, arg: str) -> None:
-        """memory: the peak, the copies, and the largest buffers of the log"""
+        """memory: the peak, the copies, and what was alive at the peak"""
         for line in memory_lines(self.program.client.request("dvm/memory", timeout=ANSWER)):
             self.say(line)
+
+    def do_export(self, arg: str) -> None:
+        """export torch-snapshot|perfetto|html FILE: the memory timeline as a file of PyTorch's memory viewer, of Perfetto, or a page"""
+        name, _, path = arg.partition(" ")
+        if name not in TIMELINES or not path.strip():
+            raise Mistake(f"export {'|'.join(TIMELINES)} FILE")
+        told = self.program.client.request("dvm/export", timeout=ANSWER, format=name, path=os.path.expanduser(path.strip()))
+        self.say(f"{told['path']}: {size(told['bytes'])}, {TIMELINES[name]}")
 
     def do_reload(self, arg: str) -> None:
         """reload FILE: bring a saved file into the running program (a save does so by itself)"""

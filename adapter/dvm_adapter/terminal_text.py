@@ -12,7 +12,7 @@ from .variables import figure
 
 NAME = re.compile(r"[^\W\d]\w*")
 OPERANDS = 2  # that are shown where the line names none
-LARGEST = 5  # buffers of the memory log that are shown
+LARGEST = 8  # buffers at the peak that are shown one by one
 FIGURES = ("min", "max", "mean", "std")
 NOT_FINITE = (("nan", "NaN"), ("pos_inf", "+Inf"), ("neg_inf", "−Inf"))
 
@@ -128,9 +128,16 @@ def memory_lines(told: Message) -> list[str]:
     count = len(buffers) + (told.get("leftOut") or 0)
     lines = [f"step {told.get('step')}: peak {size((told.get('peak') or {}).get('bytes') or 0)}, {count:,} buffers in the log, "
              f"{told.get('copies')} copies, {told.get('copiesAvoided')} avoided"]
-    alike = collections.Counter(map(_buffer, buffers))  # an input is in the log once a launch
-    for (count, text), times in sorted(alike.items(), key=lambda entry: -entry[0][0])[:LARGEST]:
+    at = (told.get("peak") or {}).get("at")
+    alive = [one for one in buffers if at is not None and one["born"] <= at and (one.get("freed") is None or one["freed"] > at)]
+    alike = collections.Counter(map(_buffer, alive))
+    largest = sorted(alike.items(), key=lambda entry: -entry[0][0])
+    if largest:
+        lines.append(f"alive at the peak, {len(alive):,} buffers:")
+    for (count, text), times in largest[:LARGEST]:
         lines.append(f"  {size(count):>10}  {text}{f'  {times:,} times' if times > 1 else ''}")
+    if rest := largest[LARGEST:]:
+        lines.append(f"  {size(sum(count * times for (count, _), times in rest)):>10}  in {sum(times for _, times in rest):,} more")
     return lines
 
 

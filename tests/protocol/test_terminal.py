@@ -1,5 +1,6 @@
 """`dvm debug`: the terminal client, driven by a pipe as a script drives it. The adapter, debugpy and the programs are real."""
 import contextlib
+import json
 import os
 import pty
 import select
@@ -56,10 +57,11 @@ def engine():
     pytest.importorskip("dvm_core._core")
 
 
-def test_a_tensor_line_is_looked_at_from_all_sides(session):
+def test_a_tensor_line_is_looked_at_from_all_sides(session, tmp_path):
     engine()
     commands = [f"break real.py:{S}", "run", "where", "print h", "p h[7, 3]", "frame 2", "p number", "locals", "tensors", "list", "dis",
-                "programs", "memory", "device", "next", "clear 1", "breakpoints", "continue"]
+                "programs", "memory", f"export perfetto {tmp_path / 'a b.json'}", "export csv x", "device",
+                "next", "clear 1", "breakpoints", "continue"]
     said, code = session(commands, REAL, 2, 0)
     told = dict(zip(commands, said))  # noqa: B905 - the end of the program is the end of the session
     assert code == 0 and len(said) == len(commands)
@@ -78,7 +80,11 @@ def test_a_tensor_line_is_looked_at_from_all_sides(session):
     assert [line.split()[0] for line in told["tensors"]][0] == "h"
     assert any(line.startswith("▸") for line in told["list"]) and any("MUL" in line for line in told["dis"])
     assert "forward" in told["programs"][0] and "1 areas" not in told["programs"][0] and "1 launches" not in told["programs"][0]
+    assert any(line.startswith("alive at the peak, ") for line in told["memory"])
     assert len(set(told["memory"])) == len(told["memory"]) and any(line.endswith(f"real.py:{H}") for line in told["memory"])
+    exported = next(said for command, said in told.items() if command.startswith("export perfetto"))
+    assert exported[0].startswith(f"{tmp_path / 'a b.json'}: ") and json.loads((tmp_path / "a b.json").read_text())["traceEvents"]
+    assert told["export csv x"] == ["error: export torch-snapshot|perfetto|html FILE"]
     assert "peak" in told["memory"][0] and told["device"][0].startswith("cpu; there are cpu, ")
     assert any(line.split()[-1:] == [f"real.py:{Y}"] for line in told["next"])
     assert told["clear 1"] == ["1 cleared"] and told["breakpoints"] == ["filter uncaught"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import random
 
 from dvm_adapter.memory_view import MOST_BLOCKS, Lanes, Log, view
+from dvm_adapter.terminal_text import memory_lines
 
 
 def entry(number: int, born: int, freed: int | None, size: int, address: int, cls: str = "activation", **more: object) -> dict:
@@ -52,3 +53,16 @@ def test_curves_are_exact_at_any_length_and_the_largest_are_sent() -> None:
 def test_an_empty_log_is_a_view() -> None:
     told = view(log_of(), 0, 1)
     assert told["buffers"] == [] and told["times"] == [] and told["peak"]["bytes"] == 0
+
+
+def test_the_terminal_lists_what_was_alive_at_the_peak_the_largest_first_and_sums_up_the_rest() -> None:
+    def buffer(born: int, freed: int | None, mebibytes: int, name: str) -> dict:
+        return {"born": born, "freed": freed, "bytes": mebibytes << 20, "name": name, "place": {"path": "/w/big.py", "line": born + 1}}
+
+    early, late = buffer(1, 3, 64, "early"), buffer(9, None, 64, "late")
+    alive = [buffer(2, None, 1, f"small{number}") for number in range(9)] + [buffer(4, 7, 32, "h")]
+    peak = {"bytes": 41 << 20, "at": 5}
+    told = memory_lines({"step": 3, "peak": peak, "copies": 0, "copiesAvoided": 1, "buffers": [early, *alive, late]})
+    assert told[0] == "step 3: peak 41 MiB, 12 buffers in the log, 0 copies, 1 avoided"
+    assert told[1:3] == ["alive at the peak, 10 buffers:", "      32 MiB  h  big.py:5"]
+    assert told[-1] == "       2 MiB  in 2 more" and not any("early" in line or "late" in line for line in told)
