@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,13 @@ _CALL_AGENT = ("exec(\"import os, sys\\nos.environ.update({environment})\\n"
 ARCHIVE_TIMEOUT = 2.0
 _INJECTION_FAILED = "Attach to PID failed"  # all that debugpy says of it before its time is up
 
+# What an injector says holds the token of debugpy's sockets: as it is, and in a list of the codes of its characters.
+_SECRETS = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{32,}(?![0-9a-zA-Z])|(?:\d{1,3}\s*,\s*){31,}\d{1,3}")
 _BEFORE_LAUNCHED = ("initialized", "output", "capabilities", "debugpySockets", "debugpyWaitingForServer")
+
+
+def without_secrets(text: str) -> str:
+    return _SECRETS.sub("…", text)
 
 
 class PythonEvents:
@@ -94,6 +101,8 @@ class PythonEvents:
     async def _on_output(self, body: Message) -> None:
         if str(body.get("output", "")).startswith(_INJECTION_FAILED) and not self.injection_failed.done():
             self.injection_failed.set_result(None)
+        if self._session.config.process is not None and not self.ready.done():
+            body = {**body, "output": without_secrets(str(body.get("output", "")))}
         if body.get("category") != "telemetry" and not self._session.terminated:
             self._session.output.event(body)
 
