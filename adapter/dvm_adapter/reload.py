@@ -155,7 +155,8 @@ class Reloads:
             return
         told: list[Message] = []
         with contextlib.suppress(RequestError):
-            if self._swapped and (ident := await session.stops.ident_of(thread)) is not None:
+            # What was brought in before a session attached, nobody has told it of.
+            if (self._swapped or not session.config.launched) and (ident := await session.stops.ident_of(thread)) is not None:
                 told = (await session.tensors.ask("outdated", thread=ident)).get("frames") or []
         for frame in frames:
             path = str((frame.get("source") or {}).get("path") or "")

@@ -138,6 +138,6 @@ def texts(session: Session, arguments: Arguments) -> Answer:
 def outdated(session: Session, arguments: Arguments) -> Answer:
     """thread: ident. Its frames that run code from before a reload, innermost first, each with the text its lines are numbered in."""
     frame = sys._current_frames().get(need(arguments, "thread", int))
-    found = session.reloader.outdated.on(frame) if session.reloader.last is not None else []
+    found = session.reloader.outdated.on(frame)
     return {"frames": [{"path": frame.f_code.co_filename, "line": frame.f_lineno, "function": frame.f_code.co_name, "text": text}
                        for frame, text in found[:_MOST_FRAMES]]}

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection
+from types import CodeType
 
 from .pact import Pact
 from .report import Report
@@ -43,6 +45,7 @@ class Done:
 
     def __init__(self) -> None:
         self._entries: list[tuple[int, Transaction]] = []  # by age; edits of lines only are among them
+        self.replaced: weakref.WeakKeyDictionary[CodeType, str] = weakref.WeakKeyDictionary()  # code and the text it was compiled from
         self._last = 0
         self._lock = threading.Lock()
 

@@ -13,9 +13,8 @@ from .sources import SourceBook
 class Outdated:
     """Remembers for as long as replaced code lives which text it was compiled from."""
 
-    def __init__(self, book: SourceBook) -> None:
-        self._book = book
-        self._texts: weakref.WeakKeyDictionary[CodeType, str] = weakref.WeakKeyDictionary()
+    def __init__(self, book: SourceBook, texts: weakref.WeakKeyDictionary[CodeType, str]) -> None:
+        self._book, self._texts = book, texts
 
     def swapped(self, patch: Patch, text: str) -> None:
         """Code that this patch has replaced was compiled from `text`."""

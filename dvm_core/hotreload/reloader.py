@@ -42,8 +42,8 @@ class Reloader:
         self._thread: threading.Thread | None = None
         self._jobs: list[Job] = []
         self._arrived = threading.Condition()
-        self.outdated = Outdated(book)
         self._kept = done or Done()
+        self.outdated = Outdated(book, self._kept.replaced)
         self._sources: dict[str, Source] = {}  # as parsed last
         self._verified: dict[str, list[Any]] = {}  # files whose known text was compared with the running code: how it was imported then
         self._retries = Retries()

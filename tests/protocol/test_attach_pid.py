@@ -14,6 +14,7 @@ import dvm_wire
 import pytest
 from dvm_adapter import debugpy_peer
 from dvm_adapter.debugpy_peer import DebugpyPeer
+from dvm_adapter.events import without_secrets
 from dvm_wire import doors
 from harness import PROGRAMS, RequestFailed, Terminal, environment, line_of
 
@@ -467,3 +468,29 @@ def test_an_injection_is_not_killed_while_it_holds_the_program(monkeypatch):
     monkeypatch.setattr(debugpy_peer, "tracer_of", tracer)
     asyncio.run(end())
     assert seen == [7, 7, 0, "killed"]
+
+
+def test_what_an_injector_says_is_told_without_the_token_of_the_sockets():
+    token = "0a" * 32
+    codes = ", ".join(str(ord(letter)) for letter in f'{{"adapter_access_token": "{token}"}}')
+    said = f"Running: gdb --pid 4711 --eval-command='call run([{codes}])' --adapter-access-token {token}\nwarning: 0x7f0000001000\n"
+    assert without_secrets(said) == ("Running: gdb --pid 4711 --eval-command='call run([…])' --adapter-access-token …\n"
+                                     "warning: 0x7f0000001000\n")
+
+
+def test_code_from_before_an_edit_is_shown_in_its_own_text_also_in_a_session_that_attaches_later(adapter, run, tmp_path):
+    path, lines = tmp_path / "edited.py", PROGRAM.read_text().splitlines()
+    path.write_text(PROGRAM.read_text())
+    program = run(100000, 0.01, program=path)
+    program.line()
+    session = attach(adapter(), program.pid, AFTER, path=path)
+    stopped(session)
+    path.write_text("\n".join(["", *lines[:AFTER - 1], "        w = w + np.float32(0.02) * y", *lines[AFTER:], ""]))
+    assert session.event("dvm/reload", timeout=WAIT)["body"]["outcome"] == "applied"
+    session.close(terminate=False)
+    session = attach(adapter(), program.pid, STOP + 1, path=path)
+    stopped(session)
+    train = next(frame for frame in session.stack(1) if frame["name"] == "train")
+    told = session.request("source", source=train["source"], sourceReference=train["source"]["sourceReference"])
+    assert "y = forward(" in told["content"].splitlines()[train["line"] - 1]
+    session.close(terminate=False)
