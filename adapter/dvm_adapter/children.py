@@ -53,6 +53,8 @@ class Children:
         """Makes a child's configuration ours: its type, our settings, and where the child's agent can be reached."""
         session = self._session
         configuration["type"] = "dvm"
+        if "onTerminate" not in session.config.arguments:
+            configuration.pop("onTerminate", None)  # which we have added for the program itself
         if (name := self._name_of(configuration.get("subProcessId"))) is not None:
             configuration["name"] = name
         if session.config.arguments.get("dvm") is not None:

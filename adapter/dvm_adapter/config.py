@@ -141,6 +141,8 @@ def for_debugpy(config: Config, environment: Mapping[str, str]) -> dict[str, Any
         for name in ("program", "cwd"):
             if isinstance(arguments.get(name), str):
                 arguments[name] = os.path.expanduser(arguments[name])
+        if not config.no_debug:  # `terminate` is Ctrl-C then, at which a training may save; a second one ends the process
+            arguments.setdefault("onTerminate", "KeyboardInterrupt")
     return arguments
 
 

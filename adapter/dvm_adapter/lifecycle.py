@@ -237,8 +237,11 @@ async def threads(session: Session, arguments: Body) -> Body:
 
 @request("terminate", supportsTerminateRequest=True)
 async def terminate(session: Session, arguments: Body) -> Body:
+    """Ctrl-C in the program, from where it stands: a training may save what it has. A second one ends the process."""
     session.debuggee.doomed = True
-    return await session.python.ask("terminate", arguments)
+    answer = await session.python.ask("terminate", arguments)
+    session.stops.release(everything=True)
+    return answer
 
 
 @request("disconnect", needs=Needs.NOTHING, supportTerminateDebuggee=True)

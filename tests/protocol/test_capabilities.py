@@ -173,6 +173,10 @@ def test_what_goes_to_debugpy_is_its_own_and_never_its_reload():
     launch = config.Config.read("launch", {"program": "x.py", "pythonPath": "/py", "autoReload": {"enable": True}, "dvm": {},
                                            "env": {"A": "1"}})
     sent = config.for_debugpy(launch, config.environment_for(launch, "127.0.0.1:5", "secret"))
+    assert sent["onTerminate"] == "KeyboardInterrupt"
+    for given, kept in (({"onTerminate": "kill"}, "kill"), ({"noDebug": True}, None)):  # nobody is in the program to interrupt it
+        config_of = config.Config.read("launch", {"program": "x.py", **given})
+        assert config.for_debugpy(config_of, {}).get("onTerminate") == kept
     assert sent["autoReload"] == {"enable": False} and "dvm" not in sent and sent["python"] == ["/py"] and sent["type"] == "python"
     assert sent["env"] == {"A": "1", "DVM_AGENT": "127.0.0.1:5", "DVM_TOKEN": "secret", "DVM_LAUNCHED": "1", "DVM_DEVICE": "cpu"}
     attach = config.Config.read("attach", {"connect": {"port": "77"}})
