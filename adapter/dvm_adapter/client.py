@@ -166,7 +166,8 @@ class Client:
         self.capabilities = self.request("initialize", **{
             "clientID": "dvm", "adapterID": "dvm", "pathFormat": "path", "linesStartAt1": True, "columnsStartAt1": True,
             "supportsVariableType": True, "supportsVariablePaging": True, "supportsStartDebuggingRequest": True,
-            "supportsInvalidatedEvent": True, "supportsMemoryReferences": True, "supportsProgressReporting": True, **(client_args or {})})
+            "supportsInvalidatedEvent": True, "supportsMemoryReferences": True, "supportsProgressReporting": True,
+            "supportsANSIStyling": True, **(client_args or {})})
         launched = self.begin(str(arguments.get("request", "launch")), **{"console": "internalConsole", **arguments})
         end = time.monotonic() + 60
         while True:  # `initialized`, unless the launch fails first

@@ -34,12 +34,14 @@ class NoTerminal(RequestError):
     """The client has refused to run the program in a terminal of its own; the text is its reason."""
 
 
-@request("initialize", needs=Needs.NOTHING)
+@request("initialize", needs=Needs.NOTHING, supportsANSIStyling=True)
 async def initialize(session: Session, arguments: Body) -> Body:
     """Answers with what the modules have declared; debugpy is started later, when it is known for what."""
     if session.client_arguments:
         raise RequestError("initialize was sent twice")
     session.client_arguments = {"adapterID": "dvm", **arguments}
+    # VS Code had colours before there was a word for them.
+    session.output.plain = not arguments.get("supportsANSIStyling") and arguments.get("clientID") != "vscode"
     return dict(capabilities)
 
 

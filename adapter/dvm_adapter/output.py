@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import Any
 
@@ -10,6 +11,9 @@ from .channel import BACKLOG_LIMIT, Channel
 JOIN_FOR = 0.02  # seconds text of one stream is collected before it is sent
 BYTES_PER_SECOND = 1 << 20  # what a debug console can take and a person cannot read anyway
 LARGEST = 64 << 10  # characters in one event
+# Escape sequences of terminals: colours and the like, links and titles, a single letter; and one that has begun at the end of a text.
+_STYLING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")
+_BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,2000}\x1b?|[ -/]*)\Z")
 
 
 class Output:
@@ -26,12 +30,17 @@ class Output:
         self._cut_lines = 0
         self._cut_bytes = 0
         self.over = False  # the client has been told that the program is
+        self.plain = False  # the client does not know the escape sequences of terminals
+        self._begun: dict[Any, str] = {}  # category -> a sequence whose end has not come yet
 
     def event(self, body: dict[str, Any]) -> None:
         """An output event as debugpy sent it. Plain text may be joined with its neighbours; anything with a source or children is not."""
-        text = body.get("output")
         if self.over:
             return
+        text = body.get("output")
+        if self.plain and isinstance(text, str):
+            text = self._without_styling(body.get("category"), text)
+            body = {**body, "output": text}
         if set(body) - {"category", "output", "source"} or body.get("source") or not isinstance(text, str):
             self.flush()
             self._client.event("output", body)
@@ -48,6 +57,13 @@ class Output:
             self.flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(JOIN_FOR, self.flush)
+
+    def _without_styling(self, category: Any, text: str) -> str:
+        text = _STYLING.sub("", self._begun.pop(category, "") + text)
+        if begun := _BEGUN.search(text):
+            self._begun[category] = begun[0]
+            text = text[:begun.start()]
+        return text
 
     def _admit(self, text: str) -> bool:
         now = time.monotonic()

@@ -42,6 +42,27 @@ PROTOCOL = {
         "protocol/test_tensor_views.py",
         "test_a_reload_is_reported_once_and_breakpoints_are_bound_again",
     ),
+    "pages of a hundred lose or repeat the next element": (
+        "protocol/test_pages_and_columns.py",
+        "test_pages_of_a_hundred_have_each_element_once",
+    ),
+    "completions behind an emoji are of another word": (
+        "protocol/test_pages_and_columns.py",
+        "test_completions_are_of_what_stands_before_the_column",
+    ),
+    "a stop is a kill, and nothing is saved": (
+        "protocol/test_terminate.py",
+        "test_a_program_saves_before_it_ends_and_stops_at_nothing_on_its_way",
+    ),
+    "a terminal that the client refuses is waited for": (
+        "protocol/test_plain_python.py",
+        "test_a_program_that_the_client_runs_in_no_terminal_runs_without_one",
+    ),
+    "escape sequences reach a client that shows them": (
+        "protocol/test_output.py",
+        "test_styling_reaches_a_client_that_knows_it_and_no_other",
+    ),
+    "a data breakpoint is lost by a reload": ("python/test_agent_reload.py", "test_a_data_breakpoint_holds_over_a_reload"),
     "memory is read past its end": ("protocol/test_tensor_views.py", "test_memory_is_read_to_its_end_and_not_beyond"),
     "what is announced is not served": (
         "protocol/test_capabilities.py",
@@ -102,6 +123,15 @@ REPORTS = {
     "an attach that the system forbids hangs": (
         "protocol/test_attach_pid.py",
         "test_the_remedy_is_named_where_injection_cannot_work",
+    ),
+    "what forbids it is not told": ("protocol/test_pages_and_columns.py", "test_what_the_system_forbids_to_attach_is_said_with_its_remedy"),
+    "stop pressed right behind start is answered by nothing": (
+        "protocol/test_plain_python.py",
+        "test_a_program_that_is_ended_before_it_began",
+    ),
+    "a form feed shifts every edit behind it": (
+        "protocol/test_lsp.py",
+        "test_an_edit_behind_what_is_no_end_of_a_line_is_made_where_the_editor_made_it",
     ),
     "a folder called as an archive hides its files": ("protocol/test_sources.py", "test_a_breakpoint_in_a_folder_with_an_odd_name"),
     "odd folder names: nothing starts": ("protocol/test_sources.py", "test_a_breakpoint_in_a_folder_with_an_odd_name"),

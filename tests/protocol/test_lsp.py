@@ -38,6 +38,7 @@ class Client(BaseLanguageClient):
         self.diagnostics: dict[str, lsp.PublishDiagnosticsParams] = {}
         self.told = asyncio.Event()
         self.refreshed = asyncio.Event()
+        self.synchronises: Any = None
 
         @self.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         def published(given: lsp.PublishDiagnosticsParams) -> None:
@@ -83,7 +84,8 @@ async def _served(what: Callable[[Client], Awaitable[None]]) -> None:
     await client.start_io(sys.executable, "-m", "dvm_adapter.lsp")
     support = lsp.WorkspaceClientCapabilities(inlay_hint=lsp.InlayHintWorkspaceClientCapabilities(refresh_support=True),
                                               code_lens=lsp.CodeLensWorkspaceClientCapabilities(refresh_support=True))
-    await client.initialize_async(lsp.InitializeParams(lsp.ClientCapabilities(workspace=support)))
+    told = await client.initialize_async(lsp.InitializeParams(lsp.ClientCapabilities(workspace=support)))
+    client.synchronises = getattr(told.capabilities.text_document_sync, "change", told.capabilities.text_document_sync)
     client.initialized(lsp.InitializedParams())
     try:
         await asyncio.wait_for(what(client), 60)
@@ -269,3 +271,14 @@ def test_a_view_read_after_a_write_is_warned_of(tmp_path: Path) -> None:
     serve(check)
 
 
+def test_an_edit_behind_what_is_no_end_of_a_line_is_made_where_the_editor_made_it(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        assert client.synchronises == lsp.TextDocumentSyncKind.Full  # by ranges the library takes these for ends of lines
+        for number, odd in enumerate(("\u2028", "\x0c", "\x85", "\x1d")):
+            text = SOURCE.replace("@dvm.jit", f"# one {odd} line\n@dvm.jit")
+            uri = await client.open(tmp_path / f"train{number}.py", text)
+            assert await client.hints(uri) == {(5, 5): ": f32[B,4]", (6, 5): ": f32[B,4]"}
+            client.change(uri, 2, text.replace("    h =", "    g = x\n    h ="))
+            assert await client.hints(uri) == {(5, 5): ": f32[B,8]", (6, 5): ": f32[B,4]", (7, 5): ": f32[B,4]"}
+
+    serve(check)

@@ -260,3 +260,21 @@ def test_a_reload_while_the_program_stands_at_a_stop(adapter, training):
     news = adapter.event("reload")
     assert (news["outcome"], news["pending"], news["instructionsPatched"]) == ("applied", False, 1)
     assert training.settled() == 4
+
+
+def test_a_data_breakpoint_holds_over_a_reload(adapter, training):
+    point = {"id": 9, "name": "h", "part": "", "path": str(training.path), "function": "forward"}
+    assert adapter.request("dataBreakpoints", items=[point])["results"][0]["verified"]
+    assert adapter.event("vmstop")["bp"] == [9]
+    assert adapter.request("evaluate", expression="h[0, 0]")["result"] == "2.0"
+    assert adapter.request("reload", path=training.save("x * 2.0", "x * 3.0"))["pending"]
+    for _ in range(3):  # what was recorded before may yet be launched
+        adapter.request("go")
+        assert adapter.event("vmstop")["bp"] == [9]
+        if (value := adapter.request("evaluate", expression="h[0, 0]")["result"]) != "2.0":
+            break
+    assert value == "3.0"
+    adapter.request("dataBreakpoints", items=[])
+    adapter.request("go")
+    assert training.settled() == 4
+

@@ -35,7 +35,7 @@ class Server(LanguageServer):
     """pygls' server with what it knows of open documents."""
 
     def __init__(self) -> None:
-        super().__init__("dvm-lsp", _version(), text_document_sync_kind=lsp.TextDocumentSyncKind.Incremental)
+        super().__init__("dvm-lsp", _version(), text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
         self._analyses: dict[str, asyncio.Task[Analysis | None]] = {}
         self._last: dict[str, Analysis] = {}  # the last one that was finished
         self._watching: asyncio.Task[None] | None = None
