@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mindspore import Tensor
+
 from .lowering import Unlowerable, lowers, normal_axes, normal_axis
 from .mindspore_activations import GELU_K, GELU_M
 from .mindspore_windows import _attr, _pair, _planes, _window
@@ -54,6 +56,12 @@ def _elementwise(name: str, formula: Callable[..., int]) -> None:
 
 for _name, _formula in _ELEMENTWISE.items():
     _elementwise(_name, _formula)
+
+
+@lowers("DropoutGrad", once=True)
+def _dropout(c: Any, g: Any, mask: Any) -> int:
+    value = c.value(g)
+    return c.mul(c.mul(value, c.cast(c.value(mask), c.dtype(value))), 1 / float(_attr(c, "keep_prob")))
 
 
 # ---- sums over what was shared --------------------------------------------------------------------------------------------------------
@@ -129,6 +137,18 @@ def _embedding(c: Any, g: Any, index: Any, rows: int, padding: Any = None, by_co
     value, at = c.value(g), c.value(index)
     width, count = c.shape(value)[-1], math.prod(c.shape(at))
     return c.scatter_add(c.reshape(value, (count, width)), c.reshape(at, (count,)), 0, (int(rows), width))
+
+
+@lowers("UnsortedSegmentSum")
+def _segments(c: Any, x: Any, index: Any, count: int) -> int:
+    value, at = c.value(x), c.value(index)
+    shape, lead = c.shape(value), c.shape(at)
+    if isinstance(count, Tensor) or shape[:len(lead)] != lead:
+        raise Unlowerable
+    rest, rows = shape[len(lead):], math.prod(lead)
+    value, at = c.reshape(value, (rows, *rest)), c.reshape(at, (rows,))
+    there = c.reshape(c.greater_equal(at, 0.0), (rows, *(1,) * len(rest)))  # a negative index is that of no segment
+    return c.scatter_add(_where(c, there, value), c.maximum(at, c.full(0.0, (), c.dtype(at))), 0, (int(count), *rest))
 
 
 # ---- windows --------------------------------------------------------------------------------------------------------------------------

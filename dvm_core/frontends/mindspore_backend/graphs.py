@@ -15,7 +15,7 @@ from mindspore import Tensor, ops
 from ... import _core
 from ...errors import UnsupportedError, where
 from .. import capture as captures
-from .. import mindspore_call, mindspore_gradients  # noqa: F401 - lowerings
+from .. import fallback, mindspore_call, mindspore_gradients  # noqa: F401 - lowerings
 from .. import mindspore_compat as compat
 from ..jit import CapturedFunction
 
@@ -43,6 +43,7 @@ class Primitive(NamedTuple):
     name: str
     instance: Any  # with its attributes, as MindSpore's Python has it
     attributes: tuple[tuple[int, str], ...]  # operands that are attributes there, by number
+    foreign: bool = False  # MindSpore runs it, though it is one of ours
 
 
 class Closure(NamedTuple):
@@ -102,11 +103,23 @@ class Graph:
             number = node.operands[0]
         for node in self.nodes:
             primitive = self.constants.get(node.target)
-            if isinstance(primitive, Primitive) and primitive.name in _PYTHON:
+            if not isinstance(primitive, Primitive):
+                continue
+            if primitive.name in _INSIDE and not self._only_reads(node.number, _INSIDE[primitive.name]):
+                self.constants[node.target] = primitive._replace(foreign=True)
+            if primitive.name in _PYTHON:
                 file, line = where(node.place)
                 raise UnsupportedError("this makes a Python object while the graph runs (a list or a dict as a result, None, a call of "
                                        'Python): ms.jit(backend="dvm") gives tensors, numbers and tuples; return those, or use '
                                        '@dvm.jit(mode="graph") instead', op=primitive.name, file=file, line=line)
+
+
+    def _only_reads(self, number: int, parts: int) -> bool:
+        """Whether of what a node gives no more than the first parts are read."""
+        readers = [node for node in self.nodes if number in node.operands]
+        return number != self.result and all(
+            isinstance(primitive := self.constants.get(node.target), Primitive) and primitive.name == "TupleGetItem"
+            and self.constants[node.operands[1]] < parts for node in readers)
 
 
 class Program:
@@ -181,7 +194,11 @@ class Program:
             return own(self, *operands)
         for number, name in primitive.attributes:
             primitive.instance.add_prim_attr(name, operands[number])
-        return capture.__ms_dispatch__(_Run(primitive.name), (primitive.instance, primitive.name, operands))
+        dispatched = primitive.instance, primitive.name, operands
+        if primitive.foreign:
+            capture.place = capture.at
+            return fallback.run(capture, _Run(primitive.name), primitive.name, dispatched, operands)
+        return capture.__ms_dispatch__(_Run(primitive.name), dispatched)
 
 
 class _Run(NamedTuple):
@@ -314,6 +331,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     **{name: _scalar(function) for name, function in _SCALARS.items()},
 }
 _CHANGES = re.compile("Assign|Apply|Inplace|Scatter|Adam|Momentum|SGD|Lamb|Lars|Fused")  # ops that give a tensor other values
+_INSIDE = {"LSTM": 3}  # how many of its results are not only there for MindSpore's own gradient of the op
 _PYTHON = frozenset(("PyExecute", "PyInterpret"))
 
 
