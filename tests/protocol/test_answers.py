@@ -124,6 +124,18 @@ REPORTS = {
         "protocol/test_attach_pid.py",
         "test_the_remedy_is_named_where_injection_cannot_work",
     ),
+    "a mapping that leads nowhere is used in silence": (
+        "protocol/test_hostile_client.py",
+        "test_a_folder_of_the_mappings_that_is_not_here_is_said",
+    ),
+    "modules of archives and of machine code are an exception": (
+        "protocol/test_hostile_client.py",
+        "test_breakpoints_in_what_has_no_lines_are_answers",
+    ),
+    "the debugger keeps tensors alive": (
+        "python/test_agent_stops.py",
+        "test_what_was_looked_at_at_a_stop_lives_no_longer_than_without_a_debugger",
+    ),
     "what forbids it is not told": ("protocol/test_pages_and_columns.py", "test_what_the_system_forbids_to_attach_is_said_with_its_remedy"),
     "stop pressed right behind start is answered by nothing": (
         "protocol/test_plain_python.py",

@@ -115,6 +115,8 @@ def test_requests_of_our_own(session):
     session.request("dvm/programs")
     session.request("dvm/program", id=3, level="tensor")
     session.request("dvm/memory", step=1)
+    session.request("dvm/memoryView", most=[4, 2], select=2)
+    session.refusal("dvm/reloadListings")
     session.request("setExceptionBreakpoints", filters=[], filterOptions=[{"filterId": "range", "condition": "abs_max > 1e4"},
                                                                           {"filterId": "zeros", "condition": "share >"}])
     session.request("setExceptionBreakpoints", filters=[])
@@ -146,6 +148,12 @@ def test_a_program_that_is_started_anew(session):
     session.stopped(reason="exception")
     session.go_on()
     finish(session, "restart")
+
+
+def test_stop_is_pressed_at_a_stop(session):
+    at_the_line(session)
+    session.request("terminate")
+    finish(session, "stop_pressed")
 
 
 def test_modules_and_a_numeric_filter_that_says_what_it_found(session):

@@ -1,6 +1,8 @@
 """What a client should not send leaves the session alive: each of these once made debugpy, or its server in the program, deaf."""
+import _socket
 import asyncio
 import io
+import zipfile
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,6 +51,29 @@ def test_breakpoints_in_a_source_without_a_path_are_answered(stopped, source):
     (answer,) = stopped.request("setBreakpoints", source=source, breakpoints=[{"line": 1}])["breakpoints"]
     assert not answer["verified"] and "path" in answer["message"]
     assert stopped.request("threads")["threads"]
+
+
+def test_breakpoints_in_what_has_no_lines_are_answers(stopped, tmp_path):
+    with zipfile.ZipFile(archive := tmp_path / "library.zip", "w") as file:
+        file.writestr("part.py", "a = 1\nb = 2\n")
+    (binary := tmp_path / "binary.py").write_bytes(bytes(range(256)))
+    odd = (f"{archive}/part.py", str(archive), str(tmp_path), str(binary), _socket.__file__, "/nowhere/x.py", "<stdin>", "git:/a.py",
+           "C:\\a.py", "//server/share/a.py")
+    for path in odd:
+        (answer,) = stopped.request("setBreakpoints", source={"path": path}, breakpoints=[{"line": 2}])["breakpoints"]
+        assert answer["source"]["path"] == path and (answer["verified"] or answer["message"]), answer
+        stopped.set_breakpoints(path, [])
+    assert stopped.request("threads")["threads"]
+
+
+def test_a_folder_of_the_mappings_that_is_not_here_is_said():
+    async def work(session):
+        given = {"program": "/nowhere.py", "pathMappings": [{"localRoot": "/not/here/", "remoteRoot": "/app"}]}
+        await session._serve("launch", {"seq": 5, "type": "request", "command": "launch", "arguments": given})
+
+    said, answer = told(work)
+    assert said["body"]["category"] == "important" and "there is no folder /not/here here" in said["body"]["output"]
+    assert not answer["success"] and "/nowhere.py" in answer["message"]
 
 
 @pytest.mark.parametrize("wrong", [{"line": "x"}, {"line": -5}, {"line": 10**20}, {"line": 1.5}, {}, {"line": 1, "condition": 5},

@@ -1,5 +1,6 @@
 """A program without tensors: the adapter must be as good as debugpy alone."""
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -96,8 +97,9 @@ def test_conditions_hit_counts_and_log_points(session):
     session.start(PLAIN, at=lambda client: answers.extend(client.set_breakpoints(str(PLAIN), [
         {"line": line, "condition": "b == 2"}, {"line": line + 1, "logMessage": "total is {total}"},
         {"line": line_of(PLAIN, "result = add"), "hitCondition": "=> 2"}, {"line": 9999, "condition": "False"},
-        {"line": 2, "mode": "sideways"}, {"line": 2, "condition": "b >"}, {"line": 3, "hitCondition": "%0"}])))
-    assert [a["verified"] for a in answers] == [True, True, False, True, False, False, False]
+        {"line": 2, "mode": "sideways"}, {"line": 2, "condition": "b >"}, {"line": 3, "hitCondition": "%0"},
+        {"line": line_of(PLAIN, "result = 0"), "logMessage": "{nope} is"}])))
+    assert [a["verified"] for a in answers] == [True, True, False, True, False, False, False, True]
     assert answers[5]["message"] == "the condition `b >` is not an expression: invalid syntax"
     assert answers[6]["message"] == some.containing("% at least 1")
     assert answers[2]["message"] == some.containing("hit count is a number") and "'=> 2'" in answers[2]["message"]
@@ -113,6 +115,7 @@ def test_conditions_hit_counts_and_log_points(session):
     session.run_out()
     logged = "".join(body["output"] for body in session.seen("output"))
     assert "total is 0" in logged and "total is 1" in logged
+    assert "name 'nope' is not defined" in logged  # said, and the program went on
 
 
 def test_breakpoint_ids_survive_a_resend_with_another_condition(session):
@@ -338,6 +341,13 @@ def test_what_is_no_dap_ends_the_adapter(garbage):
     process = subprocess.Popen([sys.executable, "-m", "dvm_adapter"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
     out, _ = process.communicate(garbage, timeout=10)
     assert out == b"" and process.returncode == 0
+
+
+def test_ctrl_c_does_not_end_the_adapter(session):
+    session.request("initialize", adapterID="dvm")
+    session.process.send_signal(signal.SIGINT)
+    assert session.request("dvm/status")["connected"] is False
+    assert session.process.poll() is None
 
 
 def test_stray_prints_do_not_reach_the_protocol_stream():

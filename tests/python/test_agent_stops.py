@@ -1,9 +1,11 @@
 """Stops in the tensor engine, over a real socket, without a Python debugger: lines, instructions, numeric checks, steps, conditions."""
 # ruff: noqa: F811 - fixtures are named as what they are imported as
+import gc
 import os
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -338,3 +340,23 @@ def test_references_die_with_the_stop(adapter):
             adapter.request(command, ref=reference, start=0, count=1, offset=0)
     with pytest.raises(Refused, match="is not of this stop"):
         adapter.request("tensor", ref=reference + 1)
+
+
+def test_what_was_looked_at_at_a_stop_lives_no_longer_than_without_a_debugger(adapter):
+    """A debugger that keeps a tensor alive uses up memory, and misleads whoever looks for what does."""
+    x = X.copy()
+    seen = weakref.ref(x)
+    breakpoint_on(adapter, LINE_S)
+    program = Running(model, x)
+    adapter.event("vmstop")
+    tensors = adapter.request("tensors")["tensors"]
+    adapter.request("tensor", ref=tensors[0]["ref"], maxBytes=64)
+    assert adapter.request("evaluate", expression="s.max()")["result"]
+    adapter.request("breakpoints", lines=[])
+    adapter.request("go")
+    program.join()
+    del program, x
+    model(X)  # the launch before it is let go of
+    gc.collect()
+    assert seen() is None
+
