@@ -61,6 +61,8 @@ class Breakpoint:
         for name in ("line", "endLine", "column", "endColumn"):
             if self.forward and self.python.get(name):  # debugpy says line 0 where it finds the file empty, in the middle of a save
                 shown[name] = self.python[name]
+        if self.tensor.get("line"):
+            shown = {"id": self.id, "line": self.tensor["line"] - self.shift, "source": {"path": self.path}}
         verified = bool((self.forward and self.python.get("verified")) or self.tensor.get("verified") or self.hit)
         told = self.tensor.get("verified") or self.tensor.get("hint") or not self.forward
         messages = [self.tensor.get("message") if told else None]

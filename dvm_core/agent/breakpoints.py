@@ -9,13 +9,14 @@ from .commands import Answer, Arguments, command, need
 from .conditions import BadCondition, Gate
 from .hooks import clear_hook, program_name
 from .line_map import line_map, runs_of_line
-from .places import place, real
+from .places import function_around, place, real
 from .replacing import replaced
 from .tiles import listing
 
 if TYPE_CHECKING:
     from .session import Session
 
+_COMPILED = ("torch forward", "torch backward")  # programs of torch.compile: Python never runs the lines that they come from
 _NEAREST = 2  # lines with a gradient that are named for one without
 
 
@@ -33,6 +34,8 @@ class Point:
     tile: tuple[int, int] | None = None  # area, and line of its listing
     hooked: set[tuple[int, int]] = field(default_factory=set)  # (program, instruction) with a STOP of ours
     bound: Answer | None = None  # "tensorLine" of the first program that has the line
+    moved: int = 0  # the line below it that it stops at: of its own there is no instruction, and the function runs compiled
+    bare: bool = False  # nor is there one below it in its function, which runs compiled
     head: str = ""  # what is told of the head of a captured function
     hint: str = ""  # why a backward line will not stop, as far as the programs so far show
 
@@ -88,7 +91,7 @@ class Breakpoints:
         def keep(point: Point, old: Point | None) -> None:
             point.hook = self._session.new_hook()
             if old is not None:  # hooks stay where they are; only what they mean is new
-                point.hook, point.hooked, point.bound = old.hook, old.hooked, old.bound
+                point.hook, point.hooked, point.bound, point.moved = old.hook, old.hooked, old.bound, old.moved
             self._by_hook[point.hook] = point
 
         points, results, gone = replaced(before, asked, read, keep)
@@ -115,10 +118,14 @@ class Breakpoints:
         self._lines, self._instructions = [], []
 
     def _unhook(self, point: Point) -> None:
+        self._take_out(point)
+        self._by_hook.pop(point.hook, None)
+
+    @staticmethod
+    def _take_out(point: Point) -> None:
         for program, instruction in point.hooked:
             clear_hook(program, instruction, _core.HOOK_STOP, point.hook)
         point.hooked.clear()
-        self._by_hook.pop(point.hook, None)
 
     # ---- programs ----------------------------------------------------------------------------------------------------------------------
     def new_program(self, program: Any, graph_mode: bool) -> None:
@@ -162,6 +169,8 @@ class Breakpoints:
         captured; "" for any other."""
         if point.head:
             return point.head
+        if point.bare and point.bound is None:
+            return "nothing stops here: no instruction comes of this line or of one below it in its function, which runs compiled"
         if point.mode != "backward" or not point.path or (point.bound is not None and point.bound["backward"]):
             return ""
         lines = self._gradients.get(real(point.path), ())
@@ -189,14 +198,40 @@ class Breakpoints:
             if program.id == point.program and 0 <= point.instruction < len(program.instructions):
                 self._hook(point, program, program.instructions[point.instruction])
             return
-        for instruction in runs_of_line(program, point.path, point.line, self._session.texts):
+        compiled = program.name in _COMPILED
+        runs = runs_of_line(program, point.path, point.line, self._session.texts)
+        if runs and point.moved:
+            self._move(point, 0)
+        elif not runs and compiled and point.mode != "backward" and (line := self._line_below(program, point)):
+            if line != point.moved:
+                self._move(point, line)
+            runs = runs_of_line(program, point.path, line, self._session.texts)
+        for instruction in runs:
             backward = place(instruction.place).backward
             if point.bound is None or (backward and not point.bound["backward"] and point.mode != "forward"):
                 point.bound = _tensor_line(program, instruction, backward)
             # A line that Python itself runs stops there, by Python's debugger; a second stop in the VM would be one too many.
             if (backward and point.mode in ("backward", "both")) or (
-                    not backward and point.mode in ("forward", "both") and program.id in self.graph_mode):
+                    not backward and point.mode in ("forward", "both") and (compiled or program.id in self.graph_mode)):
                 self._hook(point, program, instruction)
+
+    def _move(self, point: Point, line: int) -> None:
+        self._take_out(point)
+        point.moved, point.bound = line, None
+
+    def _line_below(self, program: Any, point: Point) -> int:
+        """The next line of its function that has a forward instruction there, or the one that is known if none is nearer; 0 where there is
+        none, or the line itself is in another program."""
+        path = real(point.path)
+        known, body = line_map(program), function_around(self._session.texts.text(path), point.line)
+        if body is None or (point.bound is not None and not point.moved):
+            return 0
+        last = point.moved or (body.end_lineno or point.line)
+        places = program.places
+        there = [line for line in sorted(known.lines(path)) if body.lineno <= line <= last
+                 and any(not place(places[index]).backward for index in known.instructions(path, line, line))]
+        point.bare = point.bare or bool(there)
+        return next((line for line in there if line > point.line), 0)
 
     @staticmethod
     def _hook(point: Point, program: Any, instruction: Any) -> None:
@@ -227,8 +262,11 @@ def _verified(point: Point) -> Answer:
     if point.tile is not None:
         return {"id": point.id, "verified": True, "message": f"tile instruction {point.tile[1]} of area {point.tile[0]} of {name}",
                 "tensorLine": bound}
-    return {"id": point.id, "verified": True, "message": f"{direction}: instruction {bound['instruction']} of {name}{area}",
+    told = {"id": point.id, "verified": True, "message": f"{direction}: instruction {bound['instruction']} of {name}{area}",
             "tensorLine": bound}
+    if point.moved:
+        told.update(line=point.moved, message=f"the next line with an instruction, of line {point.line} there is none; {told['message']}")
+    return told
 
 
 def _line_of(item: Arguments) -> Point:

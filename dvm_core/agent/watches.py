@@ -234,8 +234,7 @@ class Watches:
 
     def _missing(self, watch: Watch) -> None:
         why, at = self.instead(watch), f" at {watch.where}" if watch.where else ""
-        # Names of other kinds are no answer; but ranks compare nothing without one, and the first of them says so.
-        if (not self._session.rank) if watch.across else (why and not why.startswith(_OTHERS)):
+        if (not self._session.rank) if watch.across else why:  # ranks compare nothing without one, and the first of them says so
             it = "it" if len(watch.variables) == 1 else " and ".join(watch.missing())
             self._notice(watch, f": nothing has made {it}{at} in {_PATIENCE} steps{why}")
 

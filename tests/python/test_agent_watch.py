@@ -57,8 +57,9 @@ def test_a_watch_that_was_there_first_says_once_where_the_name_is_made(adapter, 
     for name, more in (("hh", {}), ("s", {"line": 6}), ("attention", {}), ("w_all", {"what": "values", "keep": 1, "across": True})):
         adapter.request("watch", **{"expression": name, "path": model.__file__, "what": "stats", **more})
     run(model, 4)
-    told = [adapter.event("notice")["text"] for _ in range(3)]
-    assert sorted(told) == [f"watch hh: nothing has made it in 2 steps; did you mean h, made at {file}:6?",
+    told = [adapter.event("notice")["text"] for _ in range(4)]
+    assert sorted(told) == ["watch attention: nothing has made it in 2 steps; made so far: h, s, y",
+                            f"watch hh: nothing has made it in 2 steps; did you mean h, made at {file}:6?",
                             f"watch s: nothing has made it at {file}:6 in 2 steps; s is made at {file}:7",
                             "watch w_all: nothing has made it in 2 steps; made so far: h, s, y"]
     run(model, 4)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from agent_harness import Running, adapter, line_of  # noqa: F401 - the fixture among them
 from torch_kit import torch
 
 import dvm_core as dvm
@@ -361,3 +362,51 @@ def test_a_captured_call_does_not_end_the_trial_of_a_compiled_models_new_code(mo
     function(a)  # it begins with the swap, and shows nothing of the model
     assert module.Block.forward.__code__ is not old and reloadable.waiting()
     assert torch.equal(compiled(x), expected) and len(undone) == 1 and told == [] and not reloadable.waiting()
+
+
+PLAIN = """import torch
+
+
+def forward(x):
+    count = 3  # no op
+    h = x * 2.0
+
+    y = torch.tanh(h) + count
+    return y
+"""
+
+
+def test_a_breakpoint_on_a_compiled_line_without_an_op_is_moved_to_the_next_that_has_one(adapter, tmp_path):  # noqa: F811
+    path, names = tmp_path / "plain_lines.py", {}
+    path.write_text(PLAIN)
+    exec(compile(PLAIN, str(path), "exec"), names)
+    torch._dynamo.reset()
+    first, second, third = (line_of(text, path) for text in ("count = 3", "y = torch", "return y"))
+    asked = [{"id": number, "path": str(path), "line": line} for number, line in ((1, first), (2, second), (3, third))]
+    adapter.request("breakpoints", lines=asked)
+    running = Running(torch.compile(names["forward"], backend="dvm"), torch.ones(8))
+    stops = []
+    for _ in range(2):
+        stops.append(adapter.event("vmstop"))
+        adapter.request("go", thread=stops[-1]["thread"])
+    assert np.array_equal(running.join().numpy(), (torch.tanh(torch.ones(8) * 2) + 3).numpy())
+    assert [stop["bp"] for stop in stops] == [[1], [2]]
+    told = {event["id"]: event for event in adapter.seen if event.get("ev") == "bound"}
+    assert told[1]["line"] == first + 1
+    assert told[1]["message"].startswith(f"the next line with an instruction, of line {first} there is none; ")
+    assert "line" not in told[2] and told[3]["hint"] and told[3]["message"].startswith("nothing stops here: ")
+    torch._dynamo.reset()
+
+
+def test_a_watch_of_a_name_that_nothing_has_is_told_which_names_there_are(adapter, tmp_path):  # noqa: F811
+    path, names = tmp_path / "plain_names.py", {}
+    path.write_text(PLAIN)
+    exec(compile(PLAIN, str(path), "exec"), names)
+    torch._dynamo.reset()
+    adapter.request("watch", expression="nosuchthing", path=str(path), what="stats")
+    compiled = torch.compile(names["forward"], backend="dvm")
+    for _ in range(4):
+        compiled(torch.ones(8))
+    text = "watch nosuchthing: nothing has made it in 2 steps; made so far: h, y"
+    assert adapter.event("notice", where=lambda event: event["category"] == "watch")["text"] == text
+    torch._dynamo.reset()
