@@ -35,6 +35,8 @@ export class WatchTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
   readonly onDidChangeTreeData = this.changed.event;
   private readonly subscription: vscode.Disposable;
   private rows = new Map<string, WatchNode>();
+  /** What the rows said last, by key. */
+  private readonly said = new Map<string, string>();
 
   constructor(private readonly model: WatchModel) {
     this.subscription = model.onChanged(() => this.refresh());
@@ -45,11 +47,30 @@ export class WatchTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
     const all = this.model.all();
     const same = all.length === this.rows.size && all.every(({ key }) => this.rows.has(key));
     if (same) for (const definition of all) Object.assign(this.rows.get(definition.key)!, { definition });
-    this.changed.fire(same ? [...this.rows.values()] : undefined);
+    if (!same) {
+      this.said.clear();
+      return this.changed.fire(undefined);
+    }
+    const changed = [...this.rows.values()].filter(({ definition }) => this.saysOtherThan(definition));
+    if (changed.length) this.changed.fire(changed);
+  }
+
+  private saysOtherThan({ key, expression, everyN, path: file, line }: Definition): boolean {
+    const series = this.model.seriesOf(key);
+    const now = [expression, everyN, file, line, series?.health(), series?.samples, rowText(series)].join('\n');
+    const before = this.said.get(key);
+    this.said.set(key, now);
+    return before !== now;
   }
 
   getTreeItem(node: Node): vscode.TreeItem {
     return node.kind === 'watch' ? this.watchItem(node.definition) : factItem(node);
+  }
+
+  /** The tooltip is made for the row under the mouse: all rows change several times a second. */
+  resolveTreeItem(item: vscode.TreeItem, node: Node): vscode.TreeItem {
+    if (node.kind === 'watch') item.tooltip = tooltipOf(node.definition, this.model.seriesOf(node.definition.key));
+    return item;
   }
 
   getChildren(node?: Node): Node[] {
@@ -70,7 +91,6 @@ export class WatchTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
     item.id = definition.key;
     item.description = rowText(series);
     item.iconPath = ICONS[series?.health() ?? 'waiting'];
-    item.tooltip = tooltipOf(definition, series);
     item.contextValue = definition.path ? 'watch.place' : 'watch';
     item.accessibilityInformation = { label: spokenText(definition, series) };
     return item;
