@@ -9,7 +9,7 @@ CLASSES = ("parameter", "optimizer", "gradient", "activation", "workspace", "sna
 OTHER = "other"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Buffer:
     """One buffer of the log. Times are counts of instructions run, and nanoseconds (-1: not known); freed is None while it lives."""
 
@@ -49,6 +49,8 @@ class Timeline:
 
 
 def _whole(value: Any, default: int = 0) -> int:
+    if type(value) is int:
+        return value
     if isinstance(value, str):
         try:
             return int(value, 0)
@@ -84,36 +86,36 @@ def read_buffers(body: dict[str, Any]) -> list[Buffer]:
     return sorted(found, key=lambda buffer: (buffer.born, buffer.id))
 
 
-def timeline(buffers: list[Buffer], points: int = 1500) -> Timeline:
-    """Curves over the whole log, thinned to at most `points` columns; of each column the highest moment is kept, so the peak is exact."""
-    changes: dict[int, dict[str, int]] = {}
-    last = 0
+def timeline(buffers: list[Buffer], points: int = 1500, first: int | None = None, end: int | None = None) -> Timeline:
+    """Curves, thinned to at most `points` columns; of each column the highest moment is kept, so the peak is exact.
+
+    first, end: the stretch looked at, default all of the log: what was born before begins there, what is freed later does not end."""
+    present = {buffer.cls for buffer in buffers}
+    names = [name for name in (*CLASSES, OTHER) if name in present]
+    index = {name: i for i, name in enumerate(names)}
+    changes: list[tuple[int, int, int]] = []  # moment, class, bytes
     for buffer in buffers:
-        at = changes.setdefault(buffer.born, {})
-        at[buffer.cls] = at.get(buffer.cls, 0) + buffer.bytes
-        last = max(last, buffer.born)
-        if buffer.freed is not None:
-            at = changes.setdefault(buffer.freed, {})
-            at[buffer.cls] = at.get(buffer.cls, 0) - buffer.bytes
-            last = max(last, buffer.freed)
-    names = [name for name in (*CLASSES, OTHER) if any(buffer.cls == name for buffer in buffers)]
-    result = Timeline(buffers, classes={name: [] for name in names}, end=last + 1)
-    now = dict.fromkeys(names, 0)
-    moments = sorted(changes)
-    width = max(1, -(-len(moments) // points))
-    for first in range(0, len(moments), width):
-        best: tuple[int, int, dict[str, int]] | None = None
-        for time in moments[first:first + width]:
-            for name, change in changes[time].items():
-                now[name] += change
-            total = sum(now.values())
-            if best is None or total > best[1]:
-                best = (time, total, dict(now))
-        assert best is not None
-        result.times.append(best[0])
-        result.totals.append(best[1])
-        for name in names:
-            result.classes[name].append(best[2][name])
-    if result.totals:
-        result.peak = max(range(len(result.totals)), key=result.totals.__getitem__)
-    return result
+        born, freed, of = buffer.born, buffer.freed, index[buffer.cls]
+        changes.append((born if first is None or born > first else first, of, buffer.bytes))
+        if freed is not None and (end is None or freed < end):
+            changes.append((freed, of, -buffer.bytes))
+    changes.sort()
+    moments = len({moment for moment, _, _ in changes})
+    width = max(1, -(-moments // points))
+    times, totals, columns = [], [], []
+    now, total, seen, best = [0] * len(names), 0, 0, -1
+    for i, (moment, of, change) in enumerate(changes):
+        now[of] += change
+        total += change
+        if i + 1 < len(changes) and changes[i + 1][0] == moment:
+            continue
+        if seen % width == 0:
+            times.append(moment)
+            totals.append(best := total)
+            columns.append(now.copy())
+        elif total > best:
+            times[-1], totals[-1], columns[-1] = moment, (best := total), now.copy()
+        seen += 1
+    classes = {name: [column[i] for column in columns] for i, name in enumerate(names)}
+    peak = max(range(len(totals)), key=totals.__getitem__) if totals else 0
+    return Timeline(buffers, times, classes, totals, (changes[-1][0] if changes else 0) + 1, peak)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import bisect
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .errors import RequestError
@@ -110,8 +110,7 @@ def _whole(log: Log) -> tuple[int, int]:
 def view(log: Log, first: int, last: int) -> Body:
     """The answer, but for what is selected."""
     inside = [b for b in log.buffers if b.born < last and (b.freed is None or b.freed > first)]
-    clipped = [replace(b, born=max(b.born, first), freed=b.freed if b.freed is not None and b.freed < last else None) for b in inside]
-    curves = timeline(clipped, MOST_POINTS)
+    curves = timeline(inside, MOST_POINTS, first, last)
     at = curves.times[curves.peak] if curves.times else first
     alive = sorted((b for b in inside if b.alive_at(at)), key=lambda b: -b.bytes)
     least = (last - first) / _THIN
