@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .agent_peer import AgentPeer
 from .channel import Message
-from .conditions import wrong_expression, wrong_hits
+from .conditions import logged, wrong_expression, wrong_hits
 from .errors import RequestError
 from .registry import Body, request
 
@@ -84,6 +84,10 @@ class Breakpoint:
     def placed(self) -> Message:
         """What was asked for, at its line in the text in force."""
         return {**self.asked, "line": self.asked["line"] + (self.shift or 0)}
+
+    def for_python(self) -> Message:
+        asked = {key: value for key, value in self.placed().items() if key != "mode"}
+        return {**asked, "logMessage": logged(asked["logMessage"])} if asked.get("logMessage") else asked
 
     def for_agent(self) -> Message:
         asked = self.placed()
@@ -193,7 +197,7 @@ class Breakpoints:
             line: Any = point.asked.get("line")
             point.shift = self._session.reloads.shift(path, line) if _is_number(line) else 0
         mine = [point for point in points if point.forward and not point.refused and point.shift is not None]
-        asked = [{key: value for key, value in point.placed().items() if key != "mode"} for point in mine]
+        asked = [point.for_python() for point in mine]
         forwarded = {key: value for key, value in arguments.items() if key not in ("lines", "sourceModified")}
         request = self._session.python.request(
             "setBreakpoints", {**forwarded, "source": {**(arguments.get("source") or {}), "path": path}, "breakpoints": asked})

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 
 from dvm_wire.filters import WrongFilter, read
+from dvm_wire.logged import split_message
 
 # debugpy's own syntax, since its users know it; a bare number means "on that hit". `% 0` would never stop.
 HIT_CONDITION = re.compile(r"\s*(?:(?:==|>=|<=|>|<)?\s*\d+|%\s*0*[1-9]\d*)\s*")
@@ -36,3 +38,12 @@ def wrong_filter(name: str, text: object) -> str:
     except WrongFilter as error:
         return str(error)
     return ""
+
+
+def logged(message: str) -> str:
+    """A log point's message as debugpy takes it. By itself it fails as a whole where one expression does, takes `%` for its own sign and
+    braces in quotes for ends: the parts go to what has been put into its server (see events.py), in digits."""
+    if "{" not in message and "}" not in message:
+        return message
+    parts = json.dumps(split_message(message)).encode().hex()
+    return f"{{__import__('pydevd_file_utils').dvm_logged('{parts}', globals(), locals())}}"

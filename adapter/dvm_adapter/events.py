@@ -27,7 +27,8 @@ _NODELAY = "__import__('pydevd').get_global_debugger().writer.sock.setsockopt(6,
 
 # pydevd takes what follows ".zip" or ".egg" in any path for a file in an archive, also in a folder called `x.zipped` or `my.eggs`, and then
 # finds no file there (debugpy issue 1473). What is a file is none in an archive.
-_NO_ARCHIVE = "exec(compile(" + repr("""
+# It has one expression for the whole of a log point's message: here each part is evaluated by itself, and says in its place what is wrong.
+_MENDED = "exec(compile(" + repr("""
 import os, pydevd_file_utils as utils
 def file_or_in_archive(name, path_of, isabs, normal, *more, was=utils._apply_func_and_normalize_case, utils=utils, os=os, **named):
     path = path_of(name)
@@ -36,6 +37,14 @@ def file_or_in_archive(name, path_of, isabs, normal, *more, was=utils._apply_fun
     return utils.normcase(path) if normal else path
 if utils._apply_func_and_normalize_case.__name__ != 'file_or_in_archive':
     utils._apply_func_and_normalize_case = file_or_in_archive
+def dvm_logged(parts, names, local):
+    def shown(expression, text):
+        try:
+            return str(eval(text, names, local)) if expression else text
+        except Exception as error:
+            return f'<`{text}`: {error}>'
+    return ''.join(shown(*part) for part in __import__('json').loads(bytes.fromhex(parts)))
+utils.dvm_logged = dvm_logged
 """) + ", __import__('pydevd_file_utils').__file__, 'exec'))"  # under pydevd's own name: nothing stops in it
 
 # `import dvm` in a program of ours. Not by PYTHONPATH: a terminal's program has the one of its shell, which is not known here.
@@ -46,7 +55,7 @@ _CALL_AGENT = ("exec(\"import os, sys\\nos.environ.update({environment})\\n"
                "if 'dvm_core' in sys.modules: import dvm_core.agent; dvm_core.agent.start()\")")
 
 
-ARCHIVE_TIMEOUT = 2.0
+MENDING_TIMEOUT = 2.0
 _INJECTION_FAILED = "Attach to PID failed"  # all that debugpy says of it before its time is up
 
 # What an injector says holds the token of debugpy's sockets: as it is, and in a list of the codes of its characters.
@@ -113,10 +122,10 @@ class PythonEvents:
             self.ready.set_result(None)
         # Context "repl" would exchange the program's sys.stdout meanwhile, under a `print` that is just writing to it.
         session.python.request("evaluate", {"expression": _NODELAY, "context": "clipboard"})
-        archive = session.python.request("evaluate", {"expression": _NO_ARCHIVE, "context": "clipboard"})
+        mended = session.python.request("evaluate", {"expression": _MENDED, "context": "clipboard"})
         if session.config.launched or session.config.child is not None:
             self.prepared = session.python.request("evaluate", {"expression": _SERVE_DVM, "context": "clipboard"})
-            await asyncio.wait([archive], timeout=ARCHIVE_TIMEOUT)  # before the first breakpoints; the program waits for them
+            await asyncio.wait([mended], timeout=MENDING_TIMEOUT)  # before the first breakpoints; the program waits for them
         else:
             environment = environment_for(session.config, session.agents.address, session.agents.token)
             expression = _CALL_AGENT.replace("{environment}", json.dumps(environment).replace('"', "'"))

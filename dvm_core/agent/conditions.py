@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dvm_wire import syntax
+from dvm_wire.logged import split_message
 
 from . import naming
 
@@ -40,30 +41,6 @@ def _check(condition: str) -> None:
             syntax.parse(naming.spelled(condition.strip()), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise BadCondition(f"the condition `{condition.strip()}` is not an expression: {getattr(error, 'msg', error)}") from None
-
-
-def split_message(text: str) -> list[tuple[bool, str]]:
-    """A log message as (is expression, text) parts. `{{` and `}}` are braces; what is never closed is text."""
-    parts: list[tuple[bool, str]] = []
-    plain, i = "", 0
-    while i < len(text):
-        if text[i:i + 2] in ("{{", "}}"):
-            plain, i = plain + text[i], i + 2
-        elif text[i] == "{" and (end := _closing(text, i)) > 0:
-            parts += [(False, plain), (True, text[i + 1:end].strip())]
-            plain, i = "", end + 1
-        else:
-            plain, i = plain + text[i], i + 1
-    return [part for part in (*parts, (False, plain)) if part[1]]
-
-
-def _closing(text: str, start: int) -> int:
-    depth = 0
-    for i in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[i], 0)
-        if depth == 0:
-            return i
-    return -1
 
 
 @dataclass

@@ -18,6 +18,7 @@ PROTOCOL = {
     "a bare hit count means one thing here and another there": ("python/test_agent_conditions.py", "test_hit_counts"),
     "a hit count that cannot be meant is ignored": ("python/test_agent_conditions.py", "test_bad_hit_count_says_the_syntax"),
     "a log point stops": ("python/test_agent_stops.py", "test_log_points_never_stop"),
+    "an error in a log point loses its message": ("protocol/test_plain_python.py", "test_conditions_hit_counts_and_log_points"),
     "ids and hits are lost when the list is sent again": (
         "protocol/test_plain_python.py",
         "test_breakpoint_ids_survive_a_resend_with_another_condition",

@@ -95,10 +95,10 @@ def test_conditions_hit_counts_and_log_points(session):
     line = line_of(PLAIN, "total = a + b")
     answers = []
     session.start(PLAIN, at=lambda client: answers.extend(client.set_breakpoints(str(PLAIN), [
-        {"line": line, "condition": "b == 2"}, {"line": line + 1, "logMessage": "total is {total}"},
+        {"line": line, "condition": "b == 2"}, {"line": line + 1, "logMessage": "total is {total}, {nope} at 50% of {{it}}"},
         {"line": line_of(PLAIN, "result = add"), "hitCondition": "=> 2"}, {"line": 9999, "condition": "False"},
         {"line": 2, "mode": "sideways"}, {"line": 2, "condition": "b >"}, {"line": 3, "hitCondition": "%0"},
-        {"line": line_of(PLAIN, "result = 0"), "logMessage": "{nope} is"}])))
+        {"line": line_of(PLAIN, "result = 0"), "logMessage": "{len('}')} of {'{'}, {sorted({2: 3}.values())}"}])))
     assert [a["verified"] for a in answers] == [True, True, False, True, False, False, False, True]
     assert answers[5]["message"] == "the condition `b >` is not an expression: invalid syntax"
     assert answers[6]["message"] == some.containing("% at least 1")
@@ -114,8 +114,9 @@ def test_conditions_hit_counts_and_log_points(session):
     session.go_on()
     session.run_out()
     logged = "".join(body["output"] for body in session.seen("output"))
-    assert "total is 0" in logged and "total is 1" in logged
-    assert "name 'nope' is not defined" in logged  # said, and the program went on
+    for total in (0, 1):  # what is wrong is said in its place
+        assert f"total is {total}, <`nope`: name 'nope' is not defined> at 50% of {{it}}\n" in logged
+    assert "1 of {, [3]\n" in logged
 
 
 def test_breakpoint_ids_survive_a_resend_with_another_condition(session):

@@ -1,7 +1,8 @@
 """When a breakpoint that was reached stops."""
 import pytest
+from dvm_wire.logged import split_message
 
-from dvm_core.agent.conditions import BadCondition, Gate, parse_hits, split_message
+from dvm_core.agent.conditions import BadCondition, Gate, parse_hits
 
 
 def hits(gate, times=6, evaluate=lambda text: True, tell=lambda text: None):
@@ -82,6 +83,9 @@ def test_log_messages_obey_conditions_and_hit_counts():
     ("{ {1: 2}[1] }", [(True, "{1: 2}[1]")]),
     ("", []),
     ("{unclosed", [(False, "{unclosed")]),
+    ("{len('}')} of {'{'}", [(True, "len('}')"), (False, " of "), (True, "'{'")]),
+    ("{%4} and {{x}}", [(True, "%4"), (False, " and {x}")]),
+    ("{f(} {x}", [(True, "f("), (False, " "), (True, "x")]),
 ])
 def test_message_parts(text, parts):
     assert split_message(text) == parts
