@@ -11,8 +11,9 @@ namespace {
 // Operands from memory, results and some temporaries of a tile stay in the first-level cache.
 constexpr int64_t kTileBytes = 32768, kLargestTile = 2048, kTemporaries = 3;
 constexpr int64_t kSmallestTile = 1024;
-// Normalisations with their gradients over more than the caches hold: memory is read ahead better in longer runs.
-constexpr int64_t kManyStreams = 16, kBeyondCaches = int64_t{16} << 20, kStreamTile = 4096;
+// Gradients of normalisations, which read two operands or more, beyond what the second-level cache holds: memory is read ahead better in longer
+// runs, and a dozen instructions take less for each element. Many cores still find a tile each.
+constexpr int64_t kManyStreams = 8, kBeyondCaches = int64_t{1} << 20, kStreamTile = 8192, kManyCores = 64;
 constexpr int64_t kTilesForBalance = 8;
 constexpr int64_t kSlackLeast = 64;          // rows or columns that a layout has room for at least
 constexpr int64_t kTransposeSide = 64;       // an operand read across its rows is copied in squares
@@ -151,8 +152,9 @@ void TileSpace::vector_tiles(const Area& area, int64_t tile_elements) {
     if (e.span == Span::kFull) element_bytes += item_size(e.dtype);
   }
   const bool streams = area.rows_whole && element_bytes >= kManyStreams && element_bytes * area.elements >= kBeyondCaches;
-  const int64_t cached = streams ? kStreamTile : std::clamp(kTileBytes / (element_bytes + kTemporaries * item), kSmallestTile, kLargestTile);
-  const int64_t wanted = automatic ? std::clamp(area.elements / kTilesForBalance, kSmallestTile, cached) : tile_elements;
+  const int64_t cached = std::clamp(kTileBytes / (element_bytes + kTemporaries * item), kSmallestTile, kLargestTile);
+  const int64_t most = streams ? std::clamp(area.elements / kManyCores, cached, kStreamTile) : cached;
+  const int64_t wanted = automatic ? std::clamp(area.elements / kTilesForBalance, kSmallestTile, most) : tile_elements;
   if (area.row_joins) {
     g.tile_cols = std::min(g.cols, std::max<int64_t>(1, wanted / kReduceBlock) * kReduceBlock);
   } else if (area.rows_whole || g.cols <= wanted) {
