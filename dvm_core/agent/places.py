@@ -68,8 +68,9 @@ class Texts:
 
     def __init__(self, book: SourceBook) -> None:
         self._book = book
-        self._heads: dict[str, tuple[str, list[tuple[int, tuple[str, int, int]]]]] = {}  # path -> (text they were made from, heads)
-        self._spans: dict[str, tuple[str, list[tuple[int, int]]]] = {}  # path -> (text they were made from, spans)
+        # By path the text they were made from, and by line what is asked for: of a file all lines may be.
+        self._heads: dict[str, tuple[str, dict[int, tuple[str, int, int]]]] = {}
+        self._spans: dict[str, tuple[str, dict[int, tuple[int, int]]]] = {}
         self._statements: tuple[int, dict[tuple[str, int], str]] = -1, {}  # (changes of the book, by path and line)
 
     def line(self, path: str, number: int) -> str:
@@ -94,8 +95,7 @@ class Texts:
         known = self._spans.get(path)
         if known is None or known[0] is not text:
             known = self._spans[path] = text, _statement_spans(text)
-        inside = [span for span in known[1] if span[0] <= line <= span[1]]
-        return min(inside, key=lambda span: span[1] - span[0], default=(line, line))
+        return known[1].get(line, (line, line))
 
     def statement(self, path: str, line: int) -> str:
         """The text of `span`, without indentation before it."""
@@ -116,15 +116,15 @@ class Texts:
         known = self._heads.get(path)
         if known is None or known[0] is not text:
             known = self._heads[path] = text, _heads(text)
-        return next((body for first, body in known[1] if first <= line < body[1]), None)
+        return known[1].get(line)
 
 
-def _heads(text: str) -> list[tuple[int, tuple[str, int, int]]]:
+def _heads(text: str) -> dict[int, tuple[str, int, int]]:
     found = []
     for node in functions_of(text):
         first = min(part.lineno for part in (node, *node.decorator_list))
         found.append((first, (node.name, node.body[0].lineno, node.end_lineno or node.lineno)))
-    return sorted(found, key=lambda head: -head[0])  # of nested ones the inner one first
+    return {line: body for first, body in sorted(found) for line in range(first, body[1])}  # of nested ones the inner one
 
 
 def function_around(text: str, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -142,15 +142,16 @@ def functions_of(text: str) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...
         return ()
 
 
-def _statement_spans(text: str) -> list[tuple[int, int]]:
+def _statement_spans(text: str) -> dict[int, tuple[int, int]]:
     try:
         tree = syntax.parse(text)
     except (SyntaxError, ValueError):
-        return []
+        return {}
     spans = []
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
             spans.append((node.lineno, max(node.lineno, last)))
-    return [span for span in spans if span[0] != span[1]]  # the others are their own span
+    several = [span for span in spans if span[0] != span[1]]  # the others are their own span
+    return {line: span for span in sorted(several, key=lambda span: span[0] - span[1]) for line in range(span[0], span[1] + 1)}

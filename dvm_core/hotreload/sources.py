@@ -1,6 +1,7 @@
 """The text in force of every file: what the running functions were compiled from, which a save soon makes different from the disk."""
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -42,6 +43,9 @@ def _file(module: object) -> str:
     # Not getattr: modules with a lazy __getattr__ would load things because we looked.
     file = getattr(module, "__dict__", {}).get("__file__")
     return file if isinstance(file, str) and file.endswith(".py") else ""
+
+
+_real = functools.lru_cache(maxsize=4096)(os.path.realpath)  # asked for with each breakpoint
 
 
 class SourceBook:
@@ -105,7 +109,7 @@ class SourceBook:
         return dict(self._stamps)
 
     def get(self, path: str) -> str | None:
-        return self._texts.get(os.path.realpath(path))
+        return self._texts.get(_real(path))
 
     def first(self, path: str) -> str | None:
         """The text that the module's own code was compiled from."""

@@ -8,7 +8,8 @@ import numpy as np
 import dvm_core as dvm
 from dvm_core import _core
 from dvm_core.agent.line_map import LineMap, line_map
-from dvm_core.agent.places import place
+from dvm_core.agent.places import Texts, place
+from dvm_core.hotreload import SourceBook
 
 LINES = 6
 
@@ -58,3 +59,24 @@ def test_a_program_says_the_place_of_each_instruction():
     assert line_map(program) is line_map(program)
     assert line_map(program).instructions(__file__, line, line) == list(range(len(program.places)))
     assert line_map(program).runs(__file__, line, line) == [0]
+
+
+def test_the_statement_and_the_head_at_a_line_are_found_without_looking_at_all_others(tmp_path):
+    class Line(int):
+        compared = 0
+
+        def __ge__(self, other):
+            Line.compared += 1
+            return int.__ge__(self, other)
+
+    path = tmp_path / "long.py"
+    text = "@f\ndef g{}(\n        a):\n    def h(\n            b):\n        c = (a +\n             b)\n\n"
+    path.write_text("".join(map(text.format, range(500))))
+    book = SourceBook()
+    book.remember(str(path))
+    texts, last = Texts(book), 499 * 8
+    assert [texts.span(str(path), Line(last + line)) for line in range(1, 9)] == [
+        (last + first, last + end) for first, end in ((1, 1), (2, 3), (2, 3), (4, 5), (4, 5), (6, 7), (6, 7), (8, 8))]
+    assert [texts.headed(str(path), Line(last + line)) for line in range(1, 9)] == [
+        *[("g499", last + 4, last + 7)] * 3, *[("h", last + 6, last + 7)] * 2, None, None, None]
+    assert not Line.compared
