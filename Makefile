@@ -105,13 +105,13 @@ bench: setup ## speed against MindSpore and others, build/bench.json
 lint: setup $(STAMPS)/node ## formatters and type checkers
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	.venv/bin/clang-format --dry-run -Werror {dvm_core,tests}/native/*.cc {dvm_core,tests}/native/*.h
+	.venv/bin/clang-format --dry-run -Werror {dvm_core,tests}/native/*.cc {dvm_core,tests}/native/*.h dvm_core/frontends/mindspore_backend/*.cc
 	npm run --silent typecheck
 	npm run --silent lint
 
 format: setup $(STAMPS)/node ## put every file into its format
 	$(PY) -m ruff check --fix .
-	.venv/bin/clang-format -i {dvm_core,tests}/native/*.cc {dvm_core,tests}/native/*.h
+	.venv/bin/clang-format -i {dvm_core,tests}/native/*.cc {dvm_core,tests}/native/*.h dvm_core/frontends/mindspore_backend/*.cc
 	npm run --silent format
 	$(PY) scripts/tables.py
 

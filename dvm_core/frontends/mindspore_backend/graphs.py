@@ -2,15 +2,12 @@
 from __future__ import annotations
 
 import itertools
-import operator
 import os
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mindspore as ms
-import numpy as np
-from mindspore import Tensor, ops
+from mindspore import ops
 
 from ... import _core
 from ...errors import UnsupportedError, where
@@ -18,6 +15,7 @@ from .. import capture as captures
 from .. import fallback, mindspore_call, mindspore_gradients  # noqa: F401 - lowerings
 from .. import mindspore_compat as compat
 from ..jit import CapturedFunction
+from .plain import PLAIN, Partial
 
 _HOME = os.path.dirname(ms.__file__) + os.sep
 _LINE = re.compile(r"In file (?P<file>[^\n]+?):(?P<line>\d+)(?:~(?P<end_line>\d+))?(?:, (?P<column>\d+)~(?P<end>\d+))?/"
@@ -51,13 +49,6 @@ class Closure(NamedTuple):
 
     graph: Graph
     around: dict[int, Any]
-
-
-class Partial(NamedTuple):
-    """A function with its first arguments."""
-
-    function: Any
-    arguments: tuple[Any, ...]
 
 
 class Graph:
@@ -188,7 +179,7 @@ class Program:
 
     def _op(self, primitive: Primitive, operands: tuple) -> Any:
         capture = _capture()
-        own = _OWN.get(primitive.name)
+        own = PLAIN.get(primitive.name)
         if own is not None:
             capture.primitive = primitive.instance
             return own(self, *operands)
@@ -254,82 +245,6 @@ def _function_of(described: list[tuple]) -> tuple[str, str, int, bool]:
 _names: dict[tuple[str, int], str] = {}  # of functions, by where they are
 
 
-# ---- what is no op -------------------------------------------------------------------------------------------------------------------
-
-def _load(program: Program, parameter: Any) -> Any:
-    """What a parameter is at this moment: it may be changed afterwards."""
-    if not program.changes:
-        return parameter
-    capture = _capture()
-    return capture.tensor(capture.copy(capture.value(parameter)))
-
-
-def _switch(program: Program, condition: Any, yes: Any, no: Any) -> Any:
-    return yes if condition else no
-
-
-def _shapes(program: Program, *operands: Any) -> Any:
-    """Shapes that follow from those of tensors, and from numbers."""
-    attributes = _capture().primitive.attrs
-    shapes = attributes["only_depend_shape"]
-    given = [list(x.shape) if shape and isinstance(x, Tensor) else _numbers_of(x) for x, shape in zip(operands, shapes, strict=True)]
-    found = [tuple(shape) for shape in attributes["functor"](given)]
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-def _numbers_of(value: Any) -> list[int]:
-    value = value.asnumpy().tolist() if isinstance(value, Tensor) else value
-    return [int(number) for number in (value if isinstance(value, (tuple, list)) else [value])]
-
-
-def _scalar(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda program, *operands: function(*operands)
-
-
-def _tensor_of(program: Program, value: Any, dtype: Any = None) -> Tensor:
-    return Tensor(np.array(value), dtype=_DTYPES[compat.TYPE_ID[dtype]] if isinstance(dtype, int) else dtype)
-
-
-_DTYPES = {code: dtype for dtype, code in compat.DTYPE_OF.items()}
-
-
-_SCALARS: dict[str, Callable[..., Any]] = {
-    "ScalarAdd": operator.add, "ScalarSub": operator.sub, "ScalarMul": operator.mul, "ScalarDiv": operator.truediv,
-    "ScalarFloorDiv": operator.floordiv, "ScalarMod": operator.mod, "ScalarPow": operator.pow, "ScalarUsub": operator.neg,
-    "ScalarUadd": operator.pos, "ScalarEq": operator.eq, "scalar_eq": operator.eq, "scalar_ne": operator.ne, "ScalarNe": operator.ne,
-    "ScalarLt": operator.lt, "scalar_lt": operator.lt, "ScalarLe": operator.le, "scalar_le": operator.le, "ScalarGt": operator.gt,
-    "scalar_gt": operator.gt, "ScalarGe": operator.ge, "scalar_ge": operator.ge, "bool_not": operator.not_, "BoolNot": operator.not_,
-    "ScalarBool": bool, "ScalarMax": max, "ScalarMin": min, "bool_and": lambda a, b: a and b, "bool_or": lambda a, b: a or b,
-}
-_OWN: dict[str, Callable[..., Any]] = {
-    "Return": lambda program, value: value,
-    "Depend": lambda program, value, *before: value,
-    "Load": _load,
-    "StopGradient": lambda program, value: value,
-    "TensorMove": lambda program, value: value,
-    "MakeTuple": lambda program, *items: items,
-    "RealMakeTuple": lambda program, *items: items,
-    "make_list": lambda program, *items: list(items),
-    "MakeList": lambda program, *items: list(items),
-    "TupleGetItem": lambda program, items, at: items[at],
-    "RealTupleGetItem": lambda program, items, at: items[at],
-    "ListGetItem": lambda program, items, at: items[at],
-    "sequence_len": lambda program, items: len(items),
-    "Switch": _switch,
-    "switch": _switch,
-    "SwitchLayer": lambda program, at, functions: functions[int(at)],
-    "switch_layer": lambda program, at, functions: functions[int(at)],
-    "Partial": lambda program, function, *arguments: Partial(function, arguments),
-    "Shape": lambda program, tensor: tuple(tensor.shape),
-    "ShapeCalc": _shapes,
-    "Rank": lambda program, tensor: len(tensor.shape),
-    "TupleToTensor": _tensor_of,
-    "ScalarToTensor": _tensor_of,
-    "ListToTensor": _tensor_of,
-    "TensorToScalar": lambda program, tensor: tensor.item(),
-    "TensorToTuple": lambda program, tensor: tuple(tensor.tolist()),
-    **{name: _scalar(function) for name, function in _SCALARS.items()},
-}
 _CHANGES = re.compile("Assign|Apply|Inplace|Scatter|Adam|Momentum|SGD|Lamb|Lars|Fused")  # ops that give a tensor other values
 _INSIDE = {"LSTM": 3}  # how many of its results are not only there for MindSpore's own gradient of the op
 _PYTHON = frozenset(("PyExecute", "PyInterpret"))
