@@ -159,10 +159,11 @@ def own_path(forwarded: dict[str, Any], no_debug: bool) -> None:
 
 
 def environment_for(config: Config, address: str, token: str) -> dict[str, str]:
-    """The variables that lead a program's agent to this adapter."""
-    variables = {ENV_ADDRESS: address, ENV_TOKEN: token}
+    """The variables that lead a program's agent to this adapter. In order: a program that imports dvm_core while they are set looks for the
+    address, and must find all others then, so that is the last."""
+    variables = {ENV_TOKEN: token}
     if config.settings["device"]:
         variables["DVM_DEVICE"] = config.settings["device"]
     if config.launched:
         variables[ENV_LAUNCHED] = "1"
-    return variables
+    return {**variables, ENV_ADDRESS: address}

@@ -49,7 +49,7 @@ def attach(host: str, port: int, token: str, environment: dict[str, str], *, sub
         debugpy = debug._debugpy()
         _module("debugpy.server.api")  # makes its pydevd known, and the protocol that pydevd speaks
         pydevd = _module("pydevd")
-        undo.callback(_restore, {name: os.environ.get(name) for name in environment})
+        undo.callback(_restore, {name: os.environ.get(name) for name in reversed(environment)})  # the address first, which was set last
         before = {name: os.environ.get(name) for name in ("DVM_DEVICE",)}
         os.environ.update(environment)
         if not agent.connected():

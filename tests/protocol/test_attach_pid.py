@@ -13,6 +13,7 @@ import threading
 import dvm_wire
 import pytest
 from dvm_adapter import debugpy_peer
+from dvm_adapter.config import Config, environment_for
 from dvm_adapter.debugpy_peer import DebugpyPeer
 from dvm_adapter.events import without_secrets
 from dvm_wire import doors
@@ -494,3 +495,10 @@ def test_code_from_before_an_edit_is_shown_in_its_own_text_also_in_a_session_tha
     told = session.request("source", source=train["source"], sourceReference=train["source"]["sourceReference"])
     assert "y = forward(" in told["content"].splitlines()[train["line"] - 1]
     session.close(terminate=False)
+
+
+def test_a_program_that_imports_the_engine_while_it_is_attached_to_finds_the_address_last():
+    for command, device in (("attach", {}), ("attach", {"device": "npu-sim:910b"}), ("launch", {})):
+        told = environment_for(Config.read(command, {"dvm": device, "processId": os.getpid()}), "127.0.0.1:1", "token")
+        assert [*told][-1] == dvm_wire.ENV_ADDRESS and told[dvm_wire.ENV_TOKEN] == "token"
+        assert told.get("DVM_DEVICE") == (device.get("device") if command == "attach" else "cpu")
