@@ -236,6 +236,7 @@ export class Workbench {
       .filter({ hasText: new RegExp(`^${title}`, 'i') })
       .first();
     await head.waitFor();
+    await this.page.mouse.move(1, 1); // a tooltip of the row that has come to lie below it would cover the header
     if ((await head.getAttribute('aria-expanded')) !== String(expanded)) await head.click();
   }
 
