@@ -115,6 +115,7 @@ class Breakpoints:
         self._lists: dict[str, Body] = {}  # request -> arguments, as debugpy got the newest that are no lines
         self._functions: list[int] = []  # ids of function breakpoints
         self.instructions: list[Message] = []  # the client's, from its Disassembly view
+        self.ops: list[Message] = []  # on ops by name, as the agent takes them
         self.own: list[Message] = []  # on instructions too, by dvm/breakInstruction
         self.data: list[Message] = []  # data breakpoints, as the agent takes them
         self.filters: dict[str, str] = {}  # numeric filter -> its condition, "" if none is given
@@ -260,6 +261,8 @@ class Breakpoints:
         sent = self._send_lines(agent)
         if self.instructions or self.own:
             agent.send("instructionBreakpoints", items=self.on_instructions)
+        if self.ops:
+            agent.send("opBreakpoints", items=self.ops)
         if self.data:
             agent.send("dataBreakpoints", items=self.data)
         self._session.spawn(self._told(sent, filters))
@@ -391,9 +394,3 @@ class Breakpoints:
          breakpointModes=list(MODES))
 async def set_breakpoints(session: Session, arguments: Body) -> Body:
     return {"breakpoints": await session.breakpoints.set_lines(arguments)}
-
-
-@request("setFunctionBreakpoints", supportsFunctionBreakpoints=True)
-async def set_function_breakpoints(session: Session, arguments: Body) -> Body:
-    session.tracing.functions(arguments.get("breakpoints") or [])
-    return {"breakpoints": await session.breakpoints.set_functions(arguments)}

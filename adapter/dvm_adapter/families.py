@@ -4,8 +4,8 @@ from __future__ import annotations
 import importlib
 
 FAMILIES = (
-    "lifecycle", "restart", "breakpoints", "exceptions", "running", "stack", "variables", "evaluate", "memory", "writing", "disassembly",
-    "sources", "locations", "modules", "data", "tensors", "views", "export", "memory_view", "reload",
+    "lifecycle", "restart", "breakpoints", "function_breakpoints", "exceptions", "running", "stack", "variables", "evaluate", "memory",
+    "writing", "disassembly", "sources", "locations", "modules", "data", "tensors", "views", "export", "memory_view", "reload",
 )
 
 

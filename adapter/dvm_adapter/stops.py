@@ -27,9 +27,10 @@ TENSOR_TIMEOUT = 5.0
 _IDENT = "__import__('threading').get_ident()"
 
 # the agent's reason -> the protocol's
-_REASONS = {"breakpoint": "breakpoint", "instruction": "instruction breakpoint", "step": "step", "data": "data breakpoint",
-            **dict.fromkeys(exceptions.TYPES, "exception")}
+_REASONS = {"breakpoint": "breakpoint", "instruction": "instruction breakpoint", "op": "function breakpoint", "step": "step",
+            "data": "data breakpoint", **dict.fromkeys(exceptions.TYPES, "exception")}
 _WORDS = {"breakpoint": "Paused on tensor line", "instruction": "Paused on tensor instruction", "step": "Paused on step",
+          "op": "Paused on an op",
           "data": "Paused on a write to a tensor",
           "nan": "Paused on NaN", "inf": "Paused on infinity", "overflow": "Paused on overflow", "range": "Paused on a value out of range",
           "zeros": "Paused on zeros", "unchanged": "Paused on a weight", "diverged": "Paused on the first divergence"}

@@ -1,6 +1,7 @@
 """Breakpoints on lines and instructions: from what the editor asked for to STOP hooks on the instructions of every program."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ _NEAREST = 2  # lines with a gradient that are named for one without
 
 @dataclass
 class Point:
-    """One breakpoint. A line has `path` and `line`, an instruction `program` and `instruction`, a tile instruction `program` and `tile`."""
+    """One breakpoint. A line has `path` and `line`, an instruction `program` and `instruction`, a tile instruction `program` and `tile`,
+    an op its name."""
     id: int
     hook: int  # our number in the core
     gate: Gate
@@ -32,6 +34,7 @@ class Point:
     program: int = 0
     instruction: int | None = None
     tile: tuple[int, int] | None = None  # area, and line of its listing
+    op: str = ""
     hooked: set[tuple[int, int]] = field(default_factory=set)  # (program, instruction) with a STOP of ours
     bound: Answer | None = None  # "tensorLine" of the first program that has the line
     moved: int = 0  # the line below it that it stops at: of its own there is no instruction, and the function runs compiled
@@ -42,16 +45,17 @@ class Point:
     @property
     def identity(self) -> tuple[Any, ...]:
         """What makes it the same breakpoint when the list is sent again: conditions may change, the hits go on."""
-        return (real(self.path), self.line, self.mode) if self.path else (self.program, self.instruction, self.tile)
+        return (real(self.path), self.line, self.mode) if self.path else (self.program, self.instruction, self.tile, self.op)
 
 
 class Breakpoints:
-    """Both lists. Hooks of a program are set when it is made, or when the list arrives."""
+    """All lists. Hooks of a program are set when it is made, or when the list arrives."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._lines: list[Point] = []
         self._instructions: list[Point] = []
+        self._ops: list[Point] = []
         self._by_hook: dict[int, Point] = {}
         self._given: dict[str, str] = {}  # real path -> the spelling the editor uses
         self.graph_mode: set[int] = set()  # programs whose Python body does not run again
@@ -87,6 +91,10 @@ class Breakpoints:
         self._instructions, results = self._read(self._instructions, asked, _instruction_of)
         return self._place_all(self._instructions, results)
 
+    def set_ops(self, asked: list[Answer], read: Callable[[Answer], Point]) -> list[Answer]:
+        self._ops, results = self._read(self._ops, asked, read)
+        return self._place_all(self._ops, results)
+
     def _read(self, before: list[Point], asked: list[Answer], read: Any) -> tuple[list[Point], list[Answer]]:
         def keep(point: Point, old: Point | None) -> None:
             point.hook = self._session.new_hook()
@@ -113,9 +121,9 @@ class Breakpoints:
         return [result if "verified" in result else _verified(by_id[result["id"]]) for result in results]
 
     def clear(self) -> None:
-        for point in self._lines + self._instructions:
+        for point in self._lines + self._instructions + self._ops:
             self._unhook(point)
-        self._lines, self._instructions = [], []
+        self._lines, self._instructions, self._ops = [], [], []
 
     def _unhook(self, point: Point) -> None:
         self._take_out(point)
@@ -147,7 +155,7 @@ class Breakpoints:
         if graph_mode:
             self.graph_mode.add(program.id)
         self._note_gradients(program)
-        for point in self._lines:
+        for point in self._lines + self._ops:
             was = point.bound, point.hint
             self._place(point, program)
             self._look_for_head(point, [program])
@@ -188,6 +196,11 @@ class Breakpoints:
 
     def _place(self, point: Point, program: Any) -> None:
         """Sets the hooks of one breakpoint in one program."""
+        if point.op:
+            for instruction in program.instructions:
+                if instruction.name == point.op and instruction.folded_into < 0:
+                    self._hook(point, program, instruction)
+            return
         if point.tile is not None:
             area, line = point.tile
             if program.id == point.program and any(known.line == line for known in listing(program, area)):
@@ -253,11 +266,13 @@ def _verified(point: Point) -> Answer:
         where = f"program {point.program} has no tile instruction {point.tile[1]} in area {point.tile[0]}"
         return {"id": point.id, "verified": False, "message": where}
     if point.bound is None:
+        if point.op:
+            return {"id": point.id, "verified": False, "message": f"waits for a program with the op {point.op}"}
         missing = "" if point.instruction is None else f"there is no instruction {point.instruction} in program {point.program}"
         return {"id": point.id, "verified": False, "message": missing}
     bound = point.bound
     name = program_name(bound["program"]) or "a program that is gone"
-    direction = "gradient of this line" if bound["backward"] else "tensor line"
+    direction = f"every {point.op}, first" if point.op else "gradient of this line" if bound["backward"] else "tensor line"
     area = f", area {bound['area']}" if bound["area"] >= 0 else ""  # a view is in no area
     if point.tile is not None:
         return {"id": point.id, "verified": True, "message": f"tile instruction {point.tile[1]} of area {point.tile[0]} of {name}",

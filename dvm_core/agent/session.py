@@ -24,6 +24,7 @@ from . import (  # noqa: F401 - each declares commands
     look,
     memory,
     numeric,
+    op_breakpoints,
     pace,
     programs,
     python_stop,

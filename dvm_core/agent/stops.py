@@ -39,6 +39,12 @@ class Stop:
     released: threading.Event = field(default_factory=threading.Event)
 
 
+def _kind(hit: list[Point]) -> str:
+    if not hit:
+        return "step"
+    return "breakpoint" if any(point.path for point in hit) else "op" if any(point.op for point in hit) else "instruction"
+
+
 class Stops:
     """The stop handler, and the stop that is current."""
 
@@ -113,7 +119,7 @@ class Stops:
         points = self._session.breakpoints.at(hooks) if reason == "hook" else []
         hit = self._stopping(points, view)
         if reason != "hook" or hit or self._session.following.hit(hooks):
-            kind = reason if reason != "hook" else "breakpoint" if any(point.path for point in hit) else "instruction" if hit else "step"
+            kind = reason if reason != "hook" else _kind(hit)
             if hit and all(point.tile is not None for point in hit):
                 self._enter_tiles(view, hit)
             self._hold(view, kind, [point.id for point in hit], text)

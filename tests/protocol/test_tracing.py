@@ -105,6 +105,23 @@ def test_function_breakpoints(session):
     runs_untraced(session)
 
 
+def test_a_name_in_capitals_is_an_op_and_needs_no_tracing(session):
+    running(session, "captured")
+    wanted = [{"name": "MUL", "hitCondition": "2"}, {"name": "beat", "condition": "0"}, {"name": "MULL"},
+              {"name": "ADD", "condition": "1 +"}]
+    answers = session.request("setFunctionBreakpoints", breakpoints=wanted)["breakpoints"]
+    assert len({answer["id"] for answer in answers}) == 4
+    assert not answers[2]["verified"] and answers[2]["message"].startswith("there is no op 'MULL'; do you mean MUL")
+    assert answers[3]["reason"] == "failed" and "is not an expression" in answers[3]["message"]
+    body = session.stopped(reason="function breakpoint", description="Paused on an op")
+    assert body["hitBreakpointIds"] == [answers[0]["id"]]
+    assert session.stack(1)[0]["line"] == line_of(PROGRAM, "h = x * scale")
+    (again,) = session.request("setFunctionBreakpoints", breakpoints=[{"name": "MUL", "hitCondition": "> 1000000"}])["breakpoints"]
+    assert again["id"] == answers[0]["id"] and again["verified"]
+    session.go_on()
+    runs_untraced(session)
+
+
 def test_stop_on_entry_steps_over_the_start_of_the_tensor_engine(session):
     session.start(PROGRAM, args=["hot"], stopOnEntry=True)
     session.stopped(reason="entry")
