@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import _core
-from . import vjp_rules
+from . import names, reloadable, vjp_rules
 from .emit import CLASS, CODE, FLOATS, Emitter, result_dtype
 from .plan import ForeignStep, Immediate, Plan, arrange
 from .tape import DETACHED, Foreign, Group, Input, Step, Tape
@@ -23,6 +23,7 @@ class Builder(Emitter):
         self._shapes: list[tuple[int, ...]] = []  # of ids from `first` on
         self.items: list[Step | ForeignStep | None] = []  # by id - first; None: an input (a seed, a foreign gradient)
         self.place = 0
+        self.called: dict[int, str] = {}  # by id
 
     def input(self, shape: tuple[int, ...], dtype: int) -> int:
         self.items.append(None)
@@ -146,6 +147,7 @@ def derive(tape: Tape, outputs: Sequence[int], leaves: Sequence[int], in_memory:
     need = needs(entries, dtypes, tape.groups)
     e = Builder(tape, entries, dtypes)
     gradient: dict[int, int] = {}
+    called = names.of_values(tuple(0 if isinstance(entry, Input) else entry.place for entry in entries), reloadable.version)
 
     def accumulate(value: int, g: int) -> None:
         g = e.reduce_to(g, e.shape(value))
@@ -164,6 +166,8 @@ def derive(tape: Tape, outputs: Sequence[int], leaves: Sequence[int], in_memory:
         g = gradient.pop(index, None)
         if g is None or not need[index]:
             continue
+        if index in called:
+            e.called.setdefault(g, f"grad({called[index]})")
         e.place = _core.backward_place(entry.place)
         for operand, part in _parts(e, g, index, entry, tape.imms.get(index, ()), tape.groups.get(index), need):
             accumulate(operand, part)

@@ -111,6 +111,12 @@ def names_for_program(program: Any) -> dict[int, str]:
     return names_for_places([instruction.place for instruction in program.instructions])
 
 
+@functools.lru_cache(maxsize=256)
+def of_values(places: tuple[int, ...], version: int) -> dict[int, str]:
+    """The same for the values of a call, remembered: shapes change from call to call, places do not. version: that of the code in force."""
+    return names_for_places(list(places))
+
+
 def names_for_places(places: list[int]) -> dict[int, str]:
     """Index -> variable name, for values in the order they were recorded.
 

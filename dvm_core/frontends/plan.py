@@ -54,7 +54,7 @@ def arrange(builder: Any, imms: dict[int, tuple[float, ...]], in_memory: set[int
             if isinstance(item, ForeignStep):
                 writer.foreign(item)
             else:
-                writer.number[first + i] = writer.step(item, -1)
+                writer.number[first + i] = writer.step(item, -1, builder.called.get(first + i, ""))
     plan = writer.plan
     plan.gradients = tuple(writer.fresh(g) if g >= 0 else -1 for g in gradients)
     plan.saved = tuple(sorted(saved))
@@ -78,15 +78,16 @@ class _Writer:
         self.number[item] = self.count
         self.count += 1
 
-    def step(self, step: Step, source: int) -> int:
-        """Writes a step; source: the tape instruction it repeats, -1 for one of the builder's."""
+    def step(self, step: Step, source: int, called: str = "") -> int:
+        """Writes a step; source: the tape instruction it repeats, -1 for one of the builder's. called: its value's name."""
         operands = tuple(v if v < 0 else self.resolve(v) for v in step.operands)
         immediates = self.imms.get(source, ()) if source >= 0 else step.imms
         link = source if source >= 0 and immediates else next((v.source for v in immediates if isinstance(v, Immediate)), -1)
         if link >= 0:
             self.plan.patches.append((len(self.plan.steps), link))
         plain = tuple(float(v) if isinstance(v, Immediate) else v for v in immediates)
-        self.plan.steps.append((step.opcode, operands, step.attrs, step.shape, step.dtype, plain, step.place))
+        name = (called,) if called else ()
+        self.plan.steps.append((step.opcode, operands, step.attrs, step.shape, step.dtype, plain, step.place, *name))
         self.writable.add(self.count)
         self.count += 1
         return self.count - 1
@@ -206,7 +207,7 @@ def replay(graph: Any, plan: Plan, seeds: Sequence[Any], imms: dict[int, tuple[f
     if plan.patches:
         steps = list(steps)
         for at, source in plan.patches:
-            steps[at] = (*steps[at][:5], imms[source], steps[at][6])
+            steps[at] = (*steps[at][:5], imms[source], *steps[at][6:])
     if not offset:
         op = graph.op
         for step in steps:

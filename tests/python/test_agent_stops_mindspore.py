@@ -1,4 +1,4 @@
-"""Stops in a MindSpore function of graph mode: its lines stop in replays, whenever their breakpoints were set, and a stop ends no trace."""
+"""Stops in MindSpore functions: of graph mode in replays too, whenever set, and they end no trace. Gradients have names."""
 import pytest
 from agent_harness import Running, adapter  # noqa: F401 - the fixture among them
 from agent_watch_kit import loaded
@@ -40,3 +40,39 @@ def test_a_line_of_a_replayed_function_stops(adapter, tmp_path, early):  # noqa:
             adapter.request("go")
             np.testing.assert_array_equal(program.join().asnumpy(), X * 2 + 1)
         assert module.runs == [1]
+
+
+LOSS = """import dvm_core as dvm
+import mindspore as ms
+from mindspore import ops
+
+
+@dvm.jit(mode="MODE")
+def loss(x):
+    h = x * 3
+    s = ops.tanh(h)
+    return (s * s).sum()
+
+
+gradient = ms.value_and_grad(loss)
+"""
+
+
+@pytest.mark.parametrize("mode", ["stream", "graph"])
+def test_the_gradient_of_a_variable_is_watched_and_seen_at_a_stop(adapter, tmp_path, mode):  # noqa: F811
+    with loaded(tmp_path / f"loss_{mode}.py", LOSS.replace("MODE", mode)) as module:
+        tanh = np.tanh(3 * X)
+        wanted = 2 * tanh * (1 - tanh ** 2)
+        adapter.request("watch", id=1, expression="grad(h)", everyN=1)
+        for _ in range(2):
+            module.gradient(ms.Tensor(X))
+            seen = adapter.event("snapshot")
+            assert seen["name"] == "grad(h)"
+            np.testing.assert_allclose(seen["stats"]["max"], wanted.max(), 1e-5)
+        adapter.request("breakpoints", lines=[{"id": 7, "path": module.__file__, "line": 8, "mode": "backward"}])
+        program = Running(module.gradient, ms.Tensor(X))
+        assert adapter.event("vmstop")["FRAME"]["line"] == 8
+        value = adapter.request("evaluate", expression="grad(h).max()", context="watch")
+        assert float(value["result"]) == pytest.approx(wanted.max(), 1e-4)
+        adapter.request("go")
+        program.join()
