@@ -1,10 +1,10 @@
 """What can be said of a condition before any program runs: hit counts, and whether a text is an expression at all."""
 from __future__ import annotations
 
-import ast
 import json
 import re
 
+from dvm_wire import syntax
 from dvm_wire.filters import WrongFilter, read
 from dvm_wire.logged import split_message
 
@@ -25,7 +25,7 @@ def wrong_expression(text: object) -> str:
     stripped = str(text or "").strip()
     try:
         if stripped:
-            ast.parse(NUMBERED.sub(r"\1_\2", stripped), mode="eval")
+            syntax.parse(NUMBERED.sub(r"\1_\2", stripped), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return f"the condition `{stripped}` is not an expression: {getattr(error, 'msg', error)}"
     return ""

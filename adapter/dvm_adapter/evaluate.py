@@ -5,6 +5,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from dvm_wire import syntax
+
 from .channel import Message
 from .columns import before, units
 from .conditions import NUMBERED
@@ -30,7 +32,7 @@ CLIPBOARD_ELEMENTS = 1000
 def is_harmless(expression: str) -> bool:
     """True if evaluating `expression` in Python cannot call anything by its own words (a property may still do so)."""
     try:
-        tree = ast.parse(expression.strip(), mode="eval")
+        tree = syntax.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return all(isinstance(node, _HARMLESS) for node in ast.walk(tree))

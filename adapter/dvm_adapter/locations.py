@@ -7,6 +7,8 @@ import tokenize
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dvm_wire import syntax
+
 from .channel import Message
 from .columns import utf16
 from .registry import Body, request
@@ -57,7 +59,7 @@ def _read(text: str) -> Layout:
         """A byte offset of ast's as a column from 1 in UTF-16 units."""
         return utf16(lines[line - 1], offset) + 1
 
-    tree = ast.parse(text)
+    tree = syntax.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and not isinstance(node, _NOT_RUN) and not _is_docstring(node):
             layout.statements.update([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])

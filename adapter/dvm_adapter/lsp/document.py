@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dvm_wire import syntax
+
 from ..columns import utf16
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -34,7 +36,7 @@ class Document:
         self.text = text
         self.lines = _NEWLINE.split(text)
         try:
-            self.tree: ast.Module = ast.parse(text)
+            self.tree: ast.Module = syntax.parse(text)
             self._moved: dict[int, int] | None = None
             self._tree_lines = self.lines
         except (SyntaxError, ValueError, RecursionError, MemoryError):
