@@ -16,10 +16,11 @@ TITLES = {
     "dvm/export": "Exporting", "dvm/memory": "Reading the memory log", "dvm/device": "Switching devices", "dvm/reload": "Reloading",
     "dvm/undoReload": "Undoing the reload", "dvm/tensor": "Fetching a tensor", "dvm/program": "Listing a program",
     "evaluate": "Evaluating", "disassemble": "Disassembling", "variables": "Reading tensors", "readMemory": "Reading memory",
-    "setDataBreakpoints": "Looking for what writes the data",
+    "setDataBreakpoints": "Looking for what writes the data", "attach": "Attaching",
 }
 # What most of the time goes by with, where it is not the work itself.
 _WAITING = dict.fromkeys(("dvm/reload", "dvm/undoReload"), "new code is built, and waits for the next captured call")
+_WAITING["attach"] = "the program lets the debugger in between two of its instructions"
 _WAITING["dvm/device"] = "waits for the captured calls that run"
 
 

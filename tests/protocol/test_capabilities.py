@@ -204,12 +204,13 @@ def test_long_work_is_told_of_while_it_goes_on(monkeypatch):
             await enough.wait()
         await asyncio.sleep(0.01)  # nothing comes after the end
 
-    for command in ("evaluate", "dvm/reload"):
+    for command in ("evaluate", "dvm/reload", "attach"):
         asyncio.run(long(command))
-    assert [name for name, _ in told] == ["progressStart", "progressUpdate", "progressUpdate", "progressEnd"] * 2
+    assert [name for name, _ in told] == ["progressStart", "progressUpdate", "progressUpdate", "progressEnd"] * 3
     assert all(body["progressId"] == "dvm-7" for _, body in told)
     assert [told[1][1]["message"], told[5][1]["message"]] == ["0 s", "new code is built, and waits for the next captured call, 0 s"]
     assert "message" not in told[0][1] and told[4][1]["message"] == "new code is built, and waits for the next captured call"
+    assert (told[8][1]["title"], told[8][1]["message"][:31]) == ("Attaching", "the program lets the debugger i")
 
 
 ROOTS = [{"localRoot": "/project/src/", "remoteRoot": "/app"}, {"localRoot": "/project/src/lib", "remoteRoot": "/usr/lib/mine"},
