@@ -105,6 +105,7 @@ Arena& arena() {
   }();
   return *a;
 }
+[[maybe_unused]] const Arena& at_load = arena();  // made before any thread: none may be at it when another forks
 
 }  // namespace
 

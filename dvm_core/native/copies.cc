@@ -63,6 +63,7 @@ Engine& engine() {
   }();
   return *e;
 }
+[[maybe_unused]] const Engine& at_load = engine();  // made before any thread: none may be at it when another forks
 
 // By direction. Never destroyed: a copy that stalls does not hold up the end of the process. A forked child starts its own.
 Stream& queue(bool in) {
@@ -74,6 +75,7 @@ Stream& queue(bool in) {
   (void)forks;
   return *queues[in];
 }
+[[maybe_unused]] const Stream& queue_at_load = queue(true);
 
 void sleep_us(double us) { std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us)); }
 

@@ -25,6 +25,7 @@ class Queue {
   void push(HookEvent event) {
     event.time_ns = now_ns();
     std::lock_guard lock(mutex_);
+    parents_.clear();
     bytes_ += event.bytes();
     events_.push_back(std::move(event));
     while (events_.size() > kMaxEvents || (bytes_ > kMaxBytes && events_.size() > 1)) {
@@ -64,9 +65,10 @@ class Queue {
 
   std::mutex& mutex() { return mutex_; }
 
-  // In a forked child, under the lock: the parent's events and its descriptor are not ours.
+  // In a forked child, under every lock: the parent's events and its descriptor are not ours. What the events hold goes with the next one,
+  // since memory cannot be given back under the lock of those who give it out.
   void forget() {
-    events_.clear();
+    parents_.swap(events_);
     bytes_ = 0;
     dropped_ = 0;
 #ifdef __linux__
@@ -90,7 +92,7 @@ class Queue {
   }
 
   std::mutex mutex_;
-  std::deque<HookEvent> events_;
+  std::deque<HookEvent> events_, parents_;
   size_t bytes_ = 0;
   int64_t dropped_ = 0;
   int fd_ = -1;
@@ -104,6 +106,7 @@ Queue& queue() {
   }();
   return *q;
 }
+[[maybe_unused]] const Queue& at_load = queue();  // made before any thread: none may be at it when another forks
 
 std::atomic<int> mask{0};
 std::atomic<int64_t> measured_every{0};

@@ -153,6 +153,7 @@ Pool& pool() {
   }();
   return *p;
 }
+[[maybe_unused]] const Pool& at_load = pool();  // made before any thread: none may be at it when another forks
 
 std::atomic<int64_t> bytes_copied{0}, copies{0}, copies_avoided{0};
 

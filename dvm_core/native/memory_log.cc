@@ -79,6 +79,7 @@ Log& log() {
   }();
   return *l;
 }
+[[maybe_unused]] const Log& at_load = log();  // made before any thread: none may be at it when another forks
 
 std::atomic<bool> enabled{false};
 std::atomic<int64_t> instructions{0}, step_now{0};

@@ -48,6 +48,7 @@ Publisher*& publisher() {
   }();
   return made;
 }
+[[maybe_unused]] Publisher* const& at_load = publisher();  // made before any thread: none may be at it when another forks
 
 void publish_placeholder(HookEvent event, std::string reason) {
   event.data.reset();

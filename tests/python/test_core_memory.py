@@ -1,6 +1,7 @@
 """Memory: pooled and reused, counted, let go early; the log says where each buffer came from."""
 import gc
 import os
+import select
 
 import numpy as np
 import pytest
@@ -326,12 +327,12 @@ def test_a_forked_child_runs_on_its_own():
     try:
         run()
         for _ in range(5):
+            select.select([_core.event_fd()], [], [], 10)  # the child finds events of its parent's
             pid = os.fork()
             if pid == 0:
                 _core.poll_events(10**6)
                 value, _ = run()
                 fd, ok = _core.event_fd(), value == expected
-                import select
                 for _ in range(100):
                     if select.select([fd], [], [], 0.1)[0]:
                         break

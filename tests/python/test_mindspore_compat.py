@@ -12,6 +12,7 @@ import mindspore._c_expression as c_expression  # noqa: E402
 from mindspore import Parameter, Tensor, nn, ops  # noqa: E402
 from mindspore.ops import operations  # noqa: E402
 from mindspore.ops.auto_generate import gen_ops_prim  # noqa: E402
+from mindspore.ops.operations import _grad_ops as gradients  # noqa: E402
 
 import dvm_core as dvm  # noqa: E402
 from dvm_core import _core  # noqa: E402
@@ -33,7 +34,7 @@ class Recorder(compat.DispatchMode):
 
 def test_every_lowered_name_is_an_op_of_this_mindspore() -> None:
     def exists(name: str) -> bool:
-        return hasattr(c_expression, f"{name}Prim_") or any(hasattr(module, name) for module in (gen_ops_prim, operations, ops))
+        return hasattr(c_expression, f"{name}Prim_") or any(hasattr(module, name) for module in (gen_ops_prim, operations, gradients, ops))
 
     assert [name for name in (*LOWER, *fallback._IN_PLACE) if not exists(name)] == []
 
