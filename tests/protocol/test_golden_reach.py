@@ -1,5 +1,6 @@
 """Whole conversations about how a program is reached: in a terminal of the client's, as a child, as a rank, by process id, at a port."""
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,7 +18,9 @@ PATHS = {str(PROGRAMS): "<programs>", sys.executable: "<python>", os.path.dirnam
 
 def check(session, name):
     """Up to the session's end."""
-    golden.check(name, golden.conversation(session.log_file, PATHS, "disconnect", ("breakpoint",)))
+    text = golden.conversation(session.log_file, PATHS, "disconnect", ("breakpoint",))
+    # Whether the tensor engine has come before a program's breakpoints are set is a matter of the moment: it is told by events else.
+    golden.check(name, re.sub(r'(← setBreakpoints .*)"message": "tensor line: [^"]*", ', r"\1", text))
 
 
 def test_a_program_in_a_terminal_of_the_client(session):
